@@ -1,0 +1,1 @@
+"""Our stores, each beside its adapter."""

@@ -1,0 +1,89 @@
+"""Expunge's public face for adapter authors: the contract, the errors, the gate. Nothing heavy.
+
+Outsiders import this module and `orchestrator.testing`, nothing else.
+"""
+
+from orchestrator.domain.codes import ErrorCode, Reason, Refusal, Residual
+from orchestrator.domain.contract import (
+    MAX_PAGE,
+    Erased,
+    EraseOrder,
+    Holding,
+    PerOrder,
+    Revocation,
+    Role,
+    Seen,
+    SourceAdapter,
+    StorageAdapter,
+    Target,
+    Tombstone,
+    TombstoneKind,
+)
+from orchestrator.domain.errors import (
+    BadAnswer,
+    DeadlinePassed,
+    ErasureError,
+    ExpungeError,
+    GateRefused,
+    InvalidRequest,
+    KeyringUnusable,
+    NeedsConfirmation,
+    Permanent,
+    Refused,
+    StoreLocked,
+    StoreUnreachable,
+    Transient,
+)
+from orchestrator.domain.ports import Clock
+from orchestrator.domain.scope import Scope
+from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.gate.decide import Gate, Origin, TombstoneLookup, Write
+from orchestrator.gate.fingerprint import candidate_tokens, distinctive_tokens, fold
+from orchestrator.gate.keyring import Keyring
+from orchestrator.registry import AdapterContext
+
+__all__ = [
+    "MAX_PAGE",
+    "AdapterContext",
+    "BadAnswer",
+    "Clock",
+    "DeadlinePassed",
+    "EraseOrder",
+    "Erased",
+    "ErasureError",
+    "ErrorCode",
+    "ExpungeError",
+    "Gate",
+    "GateRefused",
+    "Holding",
+    "InvalidRequest",
+    "Keyring",
+    "KeyringUnusable",
+    "NeedsConfirmation",
+    "Origin",
+    "PerOrder",
+    "Permanent",
+    "Reason",
+    "Refusal",
+    "Refused",
+    "Residual",
+    "Revocation",
+    "Role",
+    "Scope",
+    "Seen",
+    "Selector",
+    "SelectorKind",
+    "SourceAdapter",
+    "StorageAdapter",
+    "StoreLocked",
+    "StoreUnreachable",
+    "Target",
+    "Tombstone",
+    "TombstoneKind",
+    "TombstoneLookup",
+    "Transient",
+    "Write",
+    "candidate_tokens",
+    "distinctive_tokens",
+    "fold",
+]

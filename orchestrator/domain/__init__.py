@@ -1,0 +1,1 @@
+"""Pure rules and types: the standard library only."""

@@ -1,0 +1,104 @@
+"""Every code that the ledger, a log line or an error may carry, each with one plain sentence.
+
+The ledger has no free-text column, so these enums are all it can say. They are closed: a
+code that is not here cannot be stored, and nothing personal can hide in one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class Code(StrEnum):
+    """A stable word for machines with a sentence for people."""
+
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str) -> Self:
+        """Keep the sentence beside the word."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+
+class Reason(Code):
+    """Why an erasure request was made."""
+
+    USER_REQUEST = "user_request", "The data subject asked for it."
+    CONSENT_WITHDRAWN = "consent_withdrawn", "The data subject withdrew consent."
+    NO_LONGER_NEEDED = "no_longer_needed", "The purpose of the data has ended."
+    UNLAWFUL = "unlawful", "The data should not have been processed."
+    LEGAL_OBLIGATION = "legal_obligation", "A law requires the erasure."
+    CHILD = "child", "The data was collected from a child."
+    EXPIRED = "expired", "The retention period of the data has ended."
+    RESURRECTION = "resurrection", "A copy was seen again after its job had been verified."
+    OPERATOR = "operator", "An operator decided it."
+
+
+class Parked(Code):
+    """Why a unit waits for a person."""
+
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted", "Every attempt in a row has failed."
+    PERMANENT_ERROR = "permanent_error", "The adapter says it will never work as it stands."
+    UNSUPPORTED = "unsupported", "The store cannot erase this at all; only a waiver lets the job pass."
+    NEEDS_CONFIRMATION = "needs_confirmation", "The store matches more than was found; a person has to look."
+
+
+class ErrorCode(Code):
+    """What an attempt of a unit failed with."""
+
+    STORE_UNREACHABLE = "store_unreachable", "The store does not answer."
+    STORE_LOCKED = "store_locked", "Another process holds the store."
+    STORE_REFUSED = "store_refused", "The store refused the call."
+    DEADLINE_PASSED = "deadline_passed", "The call was not back before its deadline."
+    LEASE_ENDED = "lease_ended", "The worker stopped renewing its lease; what it did is unknown."
+    PARTIAL = "partial", "More remains than is scheduled to go."
+    INCONCLUSIVE = "inconclusive", "The store could not be looked at."
+    STILL_PRESENT = "still_present", "Copies were seen again in the last round that is allowed."
+    UNSUPPORTED = "unsupported", "The store cannot erase this."
+    NEEDS_CONFIRMATION = "needs_confirmation", "The store matches more than was found."
+    BAD_ANSWER = "bad_answer", "The adapter's answer does not fit its orders or does not add up."
+    KEYRING_UNUSABLE = "keyring_unusable", "A key is missing or does not match its check value."
+    PERMANENT = "permanent", "The adapter raised a permanent error without a code."
+    TRANSIENT = "transient", "The adapter raised a transient error without a code."
+    UNKNOWN = "unknown", "The adapter raised an error that is not part of its contract."
+
+
+class Residual(Code):
+    """What is known to be left after an erase, or could not be looked at."""
+
+    WAL_ARCHIVE = "wal_archive", "Archived write-ahead logs may still hold the bytes."
+    DEAD_TUPLES = "dead_tuples", "The store keeps deleted rows until it is vacuumed."
+    FILE_SYSTEM = "file_system", "Blocks that the file system freed are outside the reach of a scan."
+    APPEND_ONLY_LOG = "append_only_log", "The store's command log holds the bytes until it is rewritten."
+    PROVIDER_COPY = "provider_copy", "The provider keeps copies by its own schedule."
+
+
+class Refusal(Code):
+    """Why the gate refused a write, or a rule refused a command."""
+
+    SOURCE_TOMBSTONED = "source_tombstoned", "The source, or one it was derived from, was forgotten."
+    SUBJECT_TOMBSTONED = "subject_tombstoned", "The source is not newer than the subject's erasure."
+    KEY_TOMBSTONED = "key_tombstoned", "The source is not newer than the erasure of this key."
+    TEXT_TOMBSTONED = "text_tombstoned", "This text was forgotten and is not freshly confirmed."
+    TOKEN_TOMBSTONED = "token_tombstoned", "The write shares a distinctive token with what this source lost."
+    UNKNOWN_SOURCE = "unknown_source", "The source or an ancestor of it was never registered."
+    KEYRING_INCOMPLETE = "keyring_incomplete", "A tombstone was made under a key that is not in the keyring."
+    STALE_REVISION = "stale_revision", "The scope has changed since the work was begun."
+
+
+class CrashPoint(Code):
+    """Places at which a test may kill the process: one for each line that changes state."""
+
+    AFTER_ACCEPT = "after_accept", "The job is written; the caller has no answer yet."
+    AFTER_CLAIM = "after_claim", "Units are leased; nothing was called."
+    BEFORE_CALL = "before_call", "Orders are built; the adapter is called next."
+    AFTER_EFFECT = "after_effect", "The adapter has answered; nothing is written down."
+    BEFORE_COMMIT = "before_commit", "Answers are written in an open transaction."
+    AFTER_COMMIT = "after_commit", "Answers are committed; the worker has not gone on."
+    BEFORE_ANNOUNCE = "before_announce", "The announcement is noted; no message was sent."
+    AFTER_ANNOUNCE = "after_announce", "The message was sent."
+    BEFORE_SWEEP_COMMIT = "before_sweep_commit", "Ended leases are taken back in an open transaction."
+    AFTER_SWEEP = "after_sweep", "Ended leases are taken back."

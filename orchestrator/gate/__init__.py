@@ -1,0 +1,1 @@
+"""Tombstones: what was forgotten is not learned again."""

@@ -1,0 +1,90 @@
+"""How adapters come in: by entry point, ours and a third party's through the same door."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from orchestrator.domain.contract import Role, StorageAdapter
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.domain.ports import Clock
+from orchestrator.gate.decide import Gate
+
+GROUP = "expunge.adapters"
+
+
+class Log(Protocol):
+    """A structlog logger: an event name in the past tense, and ids and counts."""
+
+    def info(self, event: str, **facts: object) -> Any:  # noqa: ANN401 - structlog's own type
+        """Note something that went as it should."""
+
+    def warning(self, event: str, **facts: object) -> Any:  # noqa: ANN401 - structlog's own type
+        """Note something that a person may want to look at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdapterContext:
+    """What an adapter is handed when it is built."""
+
+    clock: Clock
+    gate: Gate
+    log: Log
+    state_dir: Path
+
+
+class AdapterFactory(Protocol):
+    """An adapter class: what is known of it before it opens anything."""
+
+    role: Role
+    max_batch: int
+
+    def __call__(self, context: AdapterContext, **options: object) -> StorageAdapter:
+        """Build the adapter; a wrong option raises `InvalidRequest` naming key and allowed values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """An adapter that is installed: its name, where it comes from, and its class."""
+
+    name: str
+    distribution: str
+    version: str
+    factory: AdapterFactory
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Name every adapter that is installed, without loading any."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def resolve(names: list[str]) -> dict[str, Registered]:
+    """Load the classes of the named adapters; an unknown name raises `InvalidRequest`."""
+    found = installed()
+    for name in names:
+        if name not in found:
+            near = difflib.get_close_matches(name, found, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            message = f"no adapter named {name!r} is installed (installed: {', '.join(sorted(found))}){hint}"
+            raise InvalidRequest(message, field=f"adapters.{name}")
+    return {name: _load(found[name]) for name in names}
+
+
+def load_adapters(context: AdapterContext, enabled: Mapping[str, Mapping[str, object]]) -> dict[str, StorageAdapter]:
+    """Build every enabled adapter with its own options."""
+    classes = resolve(list(enabled))
+    return {name: classes[name].factory(context, **options) for name, options in enabled.items()}
+
+
+def _load(point: EntryPoint) -> Registered:
+    distribution = point.dist
+    return Registered(
+        name=point.name,
+        distribution=distribution.name if distribution else "unknown",
+        version=distribution.version if distribution else "unknown",
+        factory=cast("AdapterFactory", point.load()),
+    )

@@ -1,0 +1,1 @@
+"""Use cases: one verb a file, no framework."""

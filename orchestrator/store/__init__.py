@@ -1,0 +1,1 @@
+"""The control database: the only SQLAlchemy of the orchestrator."""

@@ -1,0 +1,1 @@
+"""Celery at the edge: a task is one line, a message is a hint."""
