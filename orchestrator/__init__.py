@@ -3,6 +3,8 @@
 Outsiders import this module and `orchestrator.testing`, nothing else.
 """
 
+from pathlib import Path
+
 from orchestrator.domain.codes import ErrorCode, Reason, Refusal, Residual
 from orchestrator.domain.contract import (
     MAX_PAGE,
@@ -41,6 +43,17 @@ from orchestrator.gate.decide import Gate, Origin, TombstoneLookup, Write
 from orchestrator.gate.fingerprint import candidate_tokens, distinctive_tokens, fold
 from orchestrator.gate.keyring import Keyring
 from orchestrator.registry import AdapterContext
+
+
+def open_adapter(state_dir: Path | None, name: str) -> StorageAdapter:
+    """Open one adapter by the configuration of a state directory (None: EXPUNGE_DIR, else .expunge here).
+
+    For commands that an adapter contributes. A wrong configuration raises `InvalidRequest`.
+    """
+    from orchestrator import bootstrap  # noqa: PLC0415 - the database libraries load only where they are used
+
+    return bootstrap.open_adapter(state_dir, name)
+
 
 __all__ = [
     "MAX_PAGE",
@@ -86,4 +99,5 @@ __all__ = [
     "candidate_tokens",
     "distinctive_tokens",
     "fold",
+    "open_adapter",
 ]

@@ -15,8 +15,8 @@ class Code(StrEnum):
 
     sentence: str
 
-    def __new__(cls, value: str, sentence: str) -> Self:
-        """Keep the sentence beside the word."""
+    def __new__(cls, value: str, sentence: str = "") -> Self:
+        """Keep the sentence beside the word; looking a code up takes the word alone."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.sentence = sentence

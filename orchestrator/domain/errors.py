@@ -1,4 +1,4 @@
-"""The error tree answers one question: is it worth trying again?
+"""The error tree answers one question: whether it is worth trying again.
 
 The docstring is the default message; facts travel as data, never inside the text, and are
 never personal (codes, ids, counts).

@@ -46,6 +46,8 @@ def decide(error: Exception, attempt: int, *, policy: RetryPolicy, jitter: float
             return Park(reason=Parked.NEEDS_CONFIRMATION)
         case Permanent(code=ErrorCode.UNSUPPORTED):
             return Park(reason=Parked.UNSUPPORTED)
+        case Permanent(code=ErrorCode.STILL_PRESENT):
+            return Park(reason=Parked.ATTEMPTS_EXHAUSTED)
         case Permanent():
             return Park(reason=Parked.PERMANENT_ERROR)
         case _ if attempt < policy.max_attempts:

@@ -1,0 +1,214 @@
+"""The composition root: settings in, a wired engine out. The only place that knows every ring."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+
+from orchestrator import crash, logs, settings
+from orchestrator.domain.contract import StorageAdapter
+from orchestrator.domain.job import Store
+from orchestrator.domain.ports import Budgets, Clock
+from orchestrator.domain.retry import RetryPolicy
+from orchestrator.gate.decide import Gate
+from orchestrator.gate.fingerprint import keyed_hash
+from orchestrator.gate.keyring import Keyring
+from orchestrator.ids import uuid7
+from orchestrator.registry import AdapterContext, load_adapters, resolve
+from orchestrator.service.accept import Acceptance, days_later, one_month_later
+from orchestrator.service.run_batch import Engine
+from orchestrator.store.advance import Rules
+from orchestrator.store.engine import open_database
+from orchestrator.store.ledger import SqlLedger
+
+CCPA_DAYS = 45
+DEFAULT_DIR = ".expunge"
+
+
+class SystemClock:
+    """The wall clock in UTC."""
+
+    def now(self) -> datetime:
+        """Give the time as an aware UTC datetime."""
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """What the orchestrator's own commands need: the control database alone, no data store."""
+
+    settings: settings.Settings
+    database: sa.Engine
+    ledger: SqlLedger
+    acceptance: Acceptance
+    clock: Clock
+
+    def close(self) -> None:
+        """Give the database's connections back."""
+        self.database.dispose()
+
+
+def state_dir(given: Path | None) -> Path:
+    """Choose the state directory: the one given, else EXPUNGE_DIR, else .expunge here."""
+    return given or Path(os.environ.get("EXPUNGE_DIR", DEFAULT_DIR))
+
+
+def open_control(directory: Path, clock: Clock | None = None) -> Control:
+    """Wire the control database of a state directory."""
+    config = settings.read(directory)
+    logs.configure(config.log_format)
+    database = open_database(settings.inside(config.database_url.get_secret_value(), config.state_dir))
+    clock = clock or SystemClock()
+    crash_here = crash.crash_at(config.crash_at)
+    budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease)
+    rules = Rules(
+        stores=_stores(config),
+        page=config.engine.page,
+        quiet_time=config.engine.quiet_time,
+        worker=f"{socket.gethostname()}-{os.getpid()}",
+    )
+    ledger = SqlLedger(
+        engine=database,
+        clock=clock,
+        rules=rules,
+        budgets=budgets,
+        cap=config.engine.cap,
+        max_attempts=config.engine.max_attempts,
+        crash=crash_here,
+    )
+    key = settings.resolve_secret(config.keys.reference, config.state_dir).strip().encode()
+    acceptance = Acceptance(
+        ledger=ledger,
+        clock=clock,
+        new_id=uuid7,
+        ref=partial(keyed_hash, key),
+        due=_deadline(config.deadline),
+        crash=crash_here,
+    )
+    return Control(settings=config, database=database, ledger=ledger, acceptance=acceptance, clock=clock)
+
+
+def open_engine(control: Control, names: list[str] | None = None) -> Engine:
+    """Open the data stores of the named adapters (None: all enabled) and wire the engine over them."""
+    config = control.settings
+    wanted = {name: _options(config, name) for name in names or config.adapters}
+    adapters: dict[str, StorageAdapter] = load_adapters(context(control), wanted)
+    policy = RetryPolicy(
+        base=config.engine.backoff_base, cap=config.engine.backoff_cap, max_attempts=config.engine.max_attempts
+    )
+    return Engine(
+        ledger=control.ledger,
+        adapters=adapters,
+        clock=control.clock,
+        new_id=uuid7,
+        budgets=control.ledger.budgets,
+        policy=policy,
+        batch=config.engine.batch,
+        crash=control.ledger.crash,
+        log=structlog.get_logger(),
+    )
+
+
+def context(control: Control) -> AdapterContext:
+    """Give what an adapter is built with."""
+    config = control.settings
+    gate = Gate(Keyring.parse(settings.resolve_secret(config.keys.tombstone, config.state_dir)))
+    log: Any = structlog.get_logger()
+    return AdapterContext(clock=control.clock, gate=gate, log=log, state_dir=config.state_dir)
+
+
+def open_adapter(directory: Path | None, name: str) -> StorageAdapter:
+    """Open one adapter by the configuration of a state directory: for commands that an adapter contributes."""
+    control = open_control(state_dir(directory))
+    try:
+        return open_engine(control, [name]).adapters[name]
+    finally:
+        control.close()
+
+
+def initialise(directory: Path) -> list[Path]:
+    """Write a state directory's configuration and keys; what is there stays. Give the files written."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keys = directory / "keys"
+    keys.mkdir(mode=0o700, exist_ok=True)
+    wanted = {
+        directory / settings.FILE: TEMPLATE,
+        keys / "tombstone.json": Keyring.create().dump(),
+        keys / "reference.key": secrets.token_hex(32) + "\n",
+    }
+    written = []
+    for path, text in wanted.items():
+        if not path.exists():
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            written.append(path)
+    return written
+
+
+TEMPLATE = """\
+# Configuration of this state directory. Every key can also be set as EXPUNGE_<SECTION>__<KEY>; the environment wins.
+# Relative paths are below this directory. Secrets are named (file:, env:), never written here.
+
+database_url = "sqlite:///orchestrator.db"
+broker_url   = "filesystem://"
+log_format   = "json"
+
+[engine]
+lease      = "2s"      # how long a dead worker's units wait; renewed every third of it while a call runs
+quiet_time = "0s"      # between the last erase and the look that verifies
+
+[deadline]
+regime = "gdpr"        # one calendar month; ccpa = 45 days; custom = your `days`
+
+[keys]
+tombstone = "file:keys/tombstone.json"
+reference = "file:keys/reference.key"
+
+[adapters.memory]
+required = true
+require  = "logical"   # what `verified` needs of this store
+url      = "sqlite:///memory.db"
+
+[adapters.cache]
+required = true
+require  = "logical"
+url      = "redis://127.0.0.1:0/0"   # port 0: `expunge up` starts its own and writes the port here
+prefix   = "cache"
+"""
+
+
+def _stores(config: settings.Settings) -> list[Store]:
+    classes = resolve(list(config.adapters))
+    return [
+        Store(
+            name=name,
+            role=classes[name].factory.role,
+            required=bool(options.get("required", True)),
+            max_batch=classes[name].factory.max_batch,
+        )
+        for name, options in config.adapters.items()
+    ]
+
+
+def _options(config: settings.Settings, name: str) -> dict[str, object]:
+    """Give an adapter's own options: what the engine reads of its section is left out."""
+    options = {k: v for k, v in config.adapters[name].items() if k not in {"required", "require"}}
+    if isinstance(url := options.get("url"), str):
+        options["url"] = settings.inside(url, config.state_dir)
+    return options
+
+
+def _deadline(config: settings.DeadlineSettings) -> Any:  # noqa: ANN401 - a rule from a time to a time
+    if config.regime == "gdpr":
+        return one_month_later
+    return days_later(CCPA_DAYS if config.days is None else config.days)

@@ -1,0 +1,5 @@
+"""`python -m orchestrator.cli`: what `expunge` runs."""
+
+from orchestrator.cli import main
+
+main()

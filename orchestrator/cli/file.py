@@ -1,0 +1,154 @@
+"""`expunge request` and `expunge preview`: filing, and seeing beforehand what would go."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap import Control, open_control, state_dir
+from orchestrator.cli.follow import job_document, job_lines
+from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator.domain.codes import Reason
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.domain.job import JobView, Purpose, Result
+from orchestrator.domain.scope import Scope
+from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.domain.states import JobState
+from orchestrator.service.accept import Request, accept
+
+DONE = frozenset({JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED})
+PARKED, NOTHING = 4, 5
+
+Key = Annotated[str | None, typer.Option(help="Forget this key, all its versions.")]
+Memory = Annotated[str | None, typer.Option(help="Forget this record, by the source's own handle.")]
+Source = Annotated[str | None, typer.Option(help="Forget all that was learned from this source.")]
+Subject = Annotated[bool, typer.Option("--subject", help="Forget everything of the user.")]
+TenantName = Annotated[str, typer.Option("--tenant", help="Organisation of the user.")]
+UserName = Annotated[str, typer.Option("--user", help="Whose data.")]
+Project = Annotated[str | None, typer.Option(help="One project of the user (default: every project).")]
+Timeout = Annotated[float, typer.Option(help="Longest wait in seconds.", min=0.1)]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this family."""
+    app.command()(request)
+    app.command()(preview)
+
+
+def request(
+    tenant: TenantName,
+    user: UserName,
+    reason: Annotated[str, typer.Option(help=f"One of: {', '.join(Reason)}.")],
+    key: Key = None,
+    memory: Memory = None,
+    source: Source = None,
+    subject: Subject = False,  # noqa: FBT002 - a flag of the command line
+    project: Project = None,
+    reference: Annotated[str | None, typer.Option(help="Case or message id: [a-z0-9][a-z0-9._/-]*.")] = None,
+    idempotency_key: Annotated[str | None, typer.Option(help="Filing again with this key files nothing new.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until verified, parked or held.")] = False,  # noqa: FBT002
+    timeout: Timeout = 300,
+    directory: StateDir = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """File a forget request. With --wait it returns when the job is verified (0), parked (4) or found nothing (5)."""
+    control = open_control(state_dir(directory))
+    try:
+        asked = Request(
+            scope=Scope(tenant=tenant, user=user, project=project),
+            selector=_selector(key, memory, source, subject=subject),
+            reason=_reason(reason),
+            requested_by=getpass.getuser(),
+            reference=reference,
+            idempotency_key=idempotency_key,
+        )
+        job, new = accept(asked, control.acceptance)
+        if not new and not as_json:
+            typer.echo("this idempotency key has filed this request before: here is its job", err=True)
+        view = _wait(control, str(job), timeout) if wait else control.ledger.job(str(job))
+    finally:
+        control.close()
+    show({**job_document(view), "new": new}, job_lines(view), as_json=as_json)
+    raise typer.Exit(_exit_code(view) if wait else 0)
+
+
+def preview(
+    tenant: TenantName,
+    user: UserName,
+    key: Key = None,
+    memory: Memory = None,
+    source: Source = None,
+    subject: Subject = False,  # noqa: FBT002
+    project: Project = None,
+    timeout: Timeout = 60,
+    directory: StateDir = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Count what a request would erase in each store; nothing is changed. A worker does the looking."""
+    control = open_control(state_dir(directory))
+    try:
+        asked = Request(
+            scope=Scope(tenant=tenant, user=user, project=project),
+            selector=_selector(key, memory, source, subject=subject),
+            reason=Reason.OPERATOR,
+            requested_by=getpass.getuser(),
+            purpose=Purpose.PREVIEW,
+        )
+        job, _ = accept(asked, control.acceptance)
+        view = _wait(control, str(job), timeout)
+        counted: dict[str, int] = {store.name: 0 for store in control.ledger.rules.stores} | control.ledger.counts(
+            str(job)
+        )
+        unknown = control.ledger.no_lineage(str(job))
+    finally:
+        control.close()
+    whole = view.state is JobState.CANCELLED
+    lines = [f"{name}: {count}" for name, count in counted.items()]
+    lines += [f"{name}: {count} more without a known origin" for name, count in unknown.items()]
+    if not whole:
+        lines.append("the counts are not complete: is a worker running, and does every store answer?")
+    show({"complete": whole, "targets": counted, "no_lineage": unknown}, lines, as_json=as_json)
+    found = sum(counted.values())
+    raise typer.Exit(PARKED if not whole else 0 if found else NOTHING)
+
+
+def _selector(key: str | None, memory: str | None, source: str | None, *, subject: bool) -> Selector:
+    given = {SelectorKind.KEY: key, SelectorKind.MEMORY: memory, SelectorKind.SOURCE: source}
+    chosen = [Selector(kind=kind, value=value) for kind, value in given.items() if value is not None]
+    if subject:
+        chosen.append(Selector(kind=SelectorKind.SUBJECT))
+    if len(chosen) != 1:
+        message = "name exactly one of --key, --memory, --source, --subject"
+        raise InvalidRequest(message, field="selector")
+    return chosen[0]
+
+
+def _reason(text: str) -> Reason:
+    if text not in list(Reason):
+        message = f"the reason must be one of: {', '.join(Reason)}"
+        raise InvalidRequest(message, field="reason")
+    return Reason(text)
+
+
+def _wait(control: Control, job: str, timeout: float) -> JobView:
+    """Read the job until nothing moves it on by itself, or the time is over."""
+    until = time.monotonic() + timeout
+    while True:
+        view = control.ledger.job(job)
+        if view.state in DONE or view.waits_for_a_person:
+            return view
+        if time.monotonic() >= until:
+            typer.echo(f"not verified after {timeout:g} s: is a worker running? (expunge up)", err=True)
+            return view
+        time.sleep(0.05)
+
+
+def _exit_code(view: JobView) -> int:
+    if view.waits_for_a_person:
+        return PARKED
+    if view.state not in DONE:
+        return 1
+    return NOTHING if view.result is Result.NOTHING_FOUND else 0

@@ -1,0 +1,115 @@
+"""`expunge list`, `status`, `watch` and `receipts`: what is known of a job, in ids, codes, counts and times."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.bootstrap import open_control, state_dir
+from orchestrator.cli.options import AsJson, StateDir, Tenant, show
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.domain.job import JobView
+from orchestrator.domain.states import JobState
+
+JobId = Annotated[str, typer.Argument(help="Id of the job.", metavar="JOB")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this family."""
+    app.command("list")(list_jobs)
+    app.command()(status)
+    app.command()(watch)
+    app.command()(receipts)
+
+
+def list_jobs(
+    tenant: Tenant = None,
+    state: Annotated[str | None, typer.Option(help=f"Only this state: {', '.join(JobState)}.")] = None,
+    after: Annotated[str | None, typer.Option(help="Go on after this job: `next` of the last page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Jobs on a page.")] = 50,
+    directory: StateDir = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """List jobs, oldest first, page by page. Previews are not listed."""
+    if state is not None and state not in list(JobState):
+        message = f"the state must be one of: {', '.join(JobState)}"
+        raise InvalidRequest(message, field="state")
+    control = open_control(state_dir(directory))
+    try:
+        chosen = None if state is None else JobState(state)
+        jobs = control.ledger.jobs(tenant=tenant, state=chosen, after=after, limit=limit + 1)
+    finally:
+        control.close()
+    page, more = jobs[:limit], len(jobs) > limit
+    following = page[-1].id if more else None
+    lines = [f"{job.id}  {job.state.value:15}  {job.selector:7}  {job.tenant}" for job in page]
+    if more:
+        lines.append(f"more: --after {following}")
+    show({"jobs": [job_document(job) for job in page], "next": following}, lines, as_json=as_json)
+
+
+def status(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
+    """Show where a job is, and why it is not moving."""
+    control = open_control(state_dir(directory))
+    try:
+        view = control.ledger.job(job, tenant=tenant)
+    finally:
+        control.close()
+    show(job_document(view), job_lines(view), as_json=as_json)
+
+
+def watch(
+    job: JobId,
+    tenant: Tenant = None,
+    timeout: Annotated[float, typer.Option(help="Longest wait in seconds.", min=0.1)] = 3600,
+    directory: StateDir = None,
+) -> None:
+    """Print each move of a job until it has ended, is parked, or the time is over."""
+    control = open_control(state_dir(directory))
+    until, shown = time.monotonic() + timeout, ""
+    try:
+        while True:
+            view = control.ledger.job(job, tenant=tenant)
+            line = "; ".join(job_lines(view))
+            if line != shown:
+                typer.echo(line)
+                shown = line
+            ended = view.state in {JobState.COMPLETED, JobState.CANCELLED} or view.waits_for_a_person
+            if ended or time.monotonic() >= until:
+                return
+            time.sleep(0.1)
+    finally:
+        control.close()
+
+
+def receipts(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
+    """Show the receipts of a job: what each store did, held against what was found before."""
+    control = open_control(state_dir(directory))
+    try:
+        found = control.ledger.receipts(job, tenant=tenant)
+    finally:
+        control.close()
+    lines = [
+        f"{r.adapter:10} {r.phase:7} {r.outcome:14} expected {r.expected}, erased {r.erased}, "
+        f"already absent {r.already_absent}, remaining {r.remaining} (attempt {r.attempt}, round {r.round})"
+        for r in found
+    ]
+    show({"receipts": [dataclasses.asdict(r) for r in found]}, lines, as_json=as_json)
+
+
+def job_document(view: JobView) -> dict[str, Any]:
+    """Give a job as JSON."""
+    parked = [{"adapter": adapter, "phase": phase, "reason": reason} for adapter, phase, reason in view.parked]
+    return {**dataclasses.asdict(view), "parked": parked}
+
+
+def job_lines(view: JobView) -> list[str]:
+    """Give a job in lines for a person."""
+    lines = [f"job {view.id}: {view.state.value}" + (f", {view.result.value}" if view.result else "")]
+    if view.result == "nothing_found":
+        lines.append("nothing was found: is the selector spelled as the source spells it?")
+    lines += [f"parked: {adapter} {phase} ({reason})" for adapter, phase, reason in view.parked]
+    return lines

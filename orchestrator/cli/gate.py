@@ -1,0 +1,53 @@
+"""`expunge tombstone check`: the gate for pipelines that are not ours, over the control database's copy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.bootstrap import context, open_control, state_dir
+from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator.domain.scope import Scope
+from orchestrator.gate.decide import Origin, Write
+from orchestrator.store.tombstones import SqlTombstones
+
+app = typer.Typer(help="Ask the gate.", no_args_is_help=True)
+REFUSED = 3
+
+
+@app.callback()
+def family() -> None:
+    """Ask the gate whether something may be learned again."""
+
+
+@app.command()
+def check(
+    tenant: Annotated[str, typer.Option(help="Organisation of the user.")],
+    user: Annotated[str, typer.Option(help="Whose data.")],
+    project: Annotated[str, typer.Option(help="Project of the user.")],
+    source: Annotated[str, typer.Option(help="Where it was learned.")],
+    position: Annotated[int, typer.Option(help="Accepted position of the source.", min=0)],
+    text: Annotated[str, typer.Option(help="What is to be stored.")],
+    key: Annotated[str | None, typer.Option(help="Under which key.")] = None,
+    derived_from: Annotated[list[str] | None, typer.Option(help="An ancestor of the source; may be repeated.")] = None,
+    directory: StateDir = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """Exit 0 where a write is allowed, 3 where a tombstone refuses it."""
+    control = open_control(state_dir(directory))
+    try:
+        gate = context(control).gate
+        write = Write(
+            scope=Scope(tenant=tenant, user=user, project=project),
+            key=key,
+            text=text,
+            origin=Origin(id=source, position=position, ancestors=frozenset(derived_from or [])),
+        )
+        with control.database.begin() as connection:
+            refusal = gate.decide(write, SqlTombstones(connection))
+    finally:
+        control.close()
+    word = "allowed" if refusal is None else f"refused: {refusal.sentence}"
+    show({"allowed": refusal is None, "code": refusal}, [word], as_json=as_json)
+    raise typer.Exit(0 if refusal is None else REFUSED)

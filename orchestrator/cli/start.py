@@ -1,0 +1,152 @@
+"""`expunge init`, `migrate`, `doctor`, `adapters` and `up`: from nothing to running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from orchestrator import doctor as diagnosis
+from orchestrator.bootstrap import Control, initialise, open_control, state_dir
+from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator.domain.errors import ExpungeError
+from orchestrator.registry import installed
+from orchestrator.store import migrate as schema
+
+SERVICES = "expunge.services"
+STOP_SECONDS = 30
+RESTART_PAUSE = 1.0
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands of this family."""
+    app.command()(init)
+    app.command()(migrate)
+    app.command()(doctor)
+    app.command()(adapters)
+    app.command()(up)
+
+
+def init(directory: StateDir = None) -> None:
+    """Write a state directory: configuration, keys and the control database. What is there stays."""
+    where = state_dir(directory)
+    for path in initialise(where):
+        typer.echo(f"wrote {path}")
+    control = open_control(where)
+    try:
+        schema.upgrade(control.database)
+    finally:
+        control.close()
+    typer.echo(f"ready: expunge up --dir {where}")
+
+
+def migrate(directory: StateDir = None) -> None:
+    """Bring the control database to the schema of this release; a second run changes nothing."""
+    control = open_control(state_dir(directory))
+    try:
+        schema.upgrade(control.database)
+    finally:
+        control.close()
+    typer.echo(f"schema {schema.newest()}")
+
+
+def doctor(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag of the command line
+    """Look at everything that a deployment rests on; exit 1 if anything is red."""
+    checks = diagnosis.examine(state_dir(directory))
+    lines = [f"{'ok ' if c.ok else 'RED'}  {c.name}: {c.detail}" for c in checks]
+    fine = all(c.ok for c in checks)
+    document = {"ok": fine, "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in checks]}
+    show(document, lines, as_json=as_json)
+    raise typer.Exit(0 if fine else 1)
+
+
+def adapters(as_json: AsJson = False) -> None:  # noqa: FBT002
+    """List every installed adapter with its distribution and version."""
+    found = [
+        {
+            "name": name,
+            "distribution": point.dist.name if point.dist else "unknown",
+            "version": point.dist.version if point.dist else "unknown",
+        }
+        for name, point in sorted(installed().items())
+    ]
+    show({"adapters": found}, [f"{a['name']}  {a['distribution']} {a['version']}" for a in found], as_json=as_json)
+
+
+def up(
+    directory: StateDir = None,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes; 0: start them yourself.")] = 1,
+) -> None:
+    """Run dispatcher, workers and embedded services until SIGTERM or Ctrl-C; what dies is started again."""
+    where = state_dir(directory)
+    control = open_control(where)
+    try:
+        schema.upgrade(control.database)
+        services = _services(control)
+    finally:
+        control.close()
+    run = [sys.executable, "-m", "orchestrator.cli"]
+    commands = {**services, "dispatcher": [*run, "dispatcher", "--dir", str(where)]}
+    commands |= {f"worker-{n}": [*run, "worker", "--dir", str(where)] for n in range(1, workers + 1)}
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    _supervise(commands, over)
+
+
+def _services(control: Control) -> dict[str, list[str]]:
+    """Ask each enabled adapter for the command of the service that it wants embedded, if it wants one."""
+    found = {}
+    for point in entry_points(group=SERVICES):
+        options = control.settings.adapters.get(point.name)
+        if options is not None:
+            command = point.load()(control.settings.state_dir, options)
+            if command is not None:
+                found[f"service-{point.name}"] = command
+    return found
+
+
+def _supervise(commands: dict[str, list[str]], over: threading.Event) -> None:
+    log = structlog.get_logger()
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    next_start = dict.fromkeys(commands, 0.0)
+    environment = {**os.environ, "REMAP_SIGTERM": "SIGQUIT"}
+    try:
+        while not over.is_set():
+            for name, command in commands.items():
+                process = running.get(name)
+                if process is not None and process.poll() is not None:
+                    log.warning("process.ended", process=name, status=process.returncode)
+                    del running[name]
+                    next_start[name] = time.monotonic() + RESTART_PAUSE
+                if name not in running and time.monotonic() >= next_start[name]:
+                    running[name] = _start(command, environment)
+                    log.info("process.started", process=name, pid=running[name].pid)
+            over.wait(0.1)
+    finally:
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        # A group of its own: Ctrl-C reaches us alone, and we stop the others in order.
+        return subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603 - our own command
+    except OSError as error:
+        message = f"cannot start {Path(command[0]).name}: {error.strerror}"
+        raise ExpungeError(message) from None

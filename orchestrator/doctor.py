@@ -1,0 +1,185 @@
+"""`expunge doctor`: each thing that a deployment rests on, looked at on its own and named."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+from orchestrator import settings
+from orchestrator.bootstrap import Control, context, open_control, open_engine
+from orchestrator.domain.contract import EraseOrder
+from orchestrator.domain.errors import ExpungeError, Transient
+from orchestrator.domain.scope import Scope
+from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.registry import resolve
+from orchestrator.store import engine, migrate
+
+NEEDED_BYTES: Final = 256 * 1024 * 1024
+CLOCK_SECONDS: Final = 2.0
+OUR_IMPORTS: Final = ("orchestrator", "adapters", "workers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One line of the doctor's answer."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def examine(directory: Path) -> list[Check]:
+    """Look at everything; what cannot be looked at because an earlier line is red is red too."""
+    try:
+        control = open_control(directory)
+    except ExpungeError as error:
+        return [Check(name="configuration", ok=False, detail=str(error))]
+    try:
+        lines: dict[str, Callable[[Control], str]] = {
+            "configuration": _configuration,
+            "keyring": _keyring,
+            "database": _database,
+            "pragmas": _pragmas,
+            "broker": _broker,
+            "adapters": _adapters,
+            "import names": _import_names,
+            "clock": _clock,
+            "free space": _free_space,
+        }
+        return [_look(name, line, control) for name, line in lines.items()]
+    finally:
+        control.close()
+
+
+class Red(ExpungeError):
+    """A line of the doctor is red."""
+
+
+def _look(name: str, line: Callable[[Control], str], control: Control) -> Check:
+    try:
+        return Check(name=name, ok=True, detail=line(control))
+    except ExpungeError as error:
+        return Check(name=name, ok=False, detail=str(error))
+    except (OSError, sa.exc.SQLAlchemyError) as error:
+        # The text of a driver's error may hold values; its type is enough to look further.
+        return Check(name=name, ok=False, detail=f"{type(error).__name__}")
+
+
+def _configuration(control: Control) -> str:
+    if control.settings.crash_at is not None:
+        message = "EXPUNGE_CRASH_AT is set: this process kills itself; unset it outside tests"
+        raise Red(message)
+    return str(control.settings.state_dir / settings.FILE)
+
+
+def _keyring(control: Control) -> str:
+    return f"current key {context(control).gate.keyring.current}, check values match"
+
+
+def _database(control: Control) -> str:
+    if migrate.pending(control.database):
+        message = "the schema is not that of this release: run `expunge migrate`"
+        raise Red(message)
+    return f"{control.database.dialect.name}, schema {migrate.newest()}"
+
+
+def _pragmas(control: Control) -> str:
+    if control.database.dialect.name != "sqlite":
+        return "not needed on this database"
+    found = engine.pragmas(control.database)
+    wrong = [name for name, (_, expected) in engine.PRAGMAS.items() if found[name] != expected]
+    if wrong:
+        message = f"not as required: {', '.join(wrong)}"
+        raise Red(message)
+    return ", ".join(f"{name}={value}" for name, value in found.items())
+
+
+def _broker(control: Control) -> str:
+    scheme = urlsplit(control.settings.broker_url.get_secret_value()).scheme
+    if scheme == "filesystem":
+        folder = control.settings.state_dir / "broker"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return "filesystem, folder is writable"
+    from kombu.connection import Connection  # noqa: PLC0415 - loads only where a network broker is configured
+    from kombu.exceptions import OperationalError  # noqa: PLC0415
+
+    url = control.settings.broker_url.get_secret_value()
+    with Connection(url, connect_timeout=3) as connection:  # type: ignore[no-untyped-call] # Celery's edge
+        try:
+            connection.ensure_connection(max_retries=1, timeout=3)
+        except OperationalError:
+            message = f"the {scheme} broker does not answer: is it running, is broker_url right?"
+            raise Red(message) from None
+    return f"{scheme}, answers"
+
+
+def _adapters(control: Control) -> str:
+    """Open each enabled adapter and have it look for a scope that nobody has."""
+    if not control.settings.adapters:
+        message = "no adapter is enabled: add an [adapters.NAME] section"
+        raise Red(message)
+    order = EraseOrder(
+        job=uuid.uuid4(),
+        unit=uuid.uuid4(),
+        key="doctor",
+        scope=Scope(tenant="expunge-doctor", user="expunge-doctor"),
+        selector=Selector(kind=SelectorKind.KEY, value="expunge-doctor"),
+        deadline=control.clock.now() + timedelta(seconds=10),
+    )
+    opened = open_engine(control).adapters
+    told = []
+    try:
+        for name, adapter in opened.items():
+            try:
+                adapter.find([order])
+            except Transient as error:
+                message = f"{name}: {error} ({error.code})"
+                raise Red(message) from None
+            registered = resolve([name])[name]
+            told.append(f"{name} ({registered.distribution} {registered.version})")
+    finally:
+        for adapter in opened.values():
+            adapter.close()
+    return ", ".join(told) + ": answer"
+
+
+def _import_names(_control: Control) -> str:
+    owners = packages_distributions()
+    for name in OUR_IMPORTS:
+        others = set(owners.get(name, [])) - {"expunge"}
+        if others:
+            message = (
+                f"the import name {name} also belongs to {', '.join(sorted(others))}: use an environment of its own"
+            )
+            raise Red(message)
+    return "ours alone"
+
+
+def _clock(control: Control) -> str:
+    """Hold the database's clock against ours: leases use the one, deadlines the other."""
+    with control.database.begin() as connection:
+        theirs = connection.execute(sa.select(engine.now_us(connection))).scalar_one()
+    apart = abs(control.clock.now() - datetime.fromtimestamp(theirs / 1e6, UTC)).total_seconds()
+    if apart > CLOCK_SECONDS:
+        message = f"the database's clock is {apart:.1f} s away from this machine's: synchronise them"
+        raise Red(message)
+    return f"{apart:.3f} s apart"
+
+
+def _free_space(control: Control) -> str:
+    free = shutil.disk_usage(control.settings.state_dir).free
+    if free < NEEDED_BYTES:
+        message = f"{free // 2**20} MiB free, {NEEDED_BYTES // 2**20} MiB needed"
+        raise Red(message)
+    return f"{free // 2**20} MiB"

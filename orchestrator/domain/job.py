@@ -1,0 +1,103 @@
+"""A deletion job: our durable record that carries one accepted request to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from orchestrator.domain.codes import Reason
+from orchestrator.domain.contract import Role
+from orchestrator.domain.scope import Scope
+from orchestrator.domain.selector import Selector
+from orchestrator.domain.states import JobState
+
+
+class Purpose(StrEnum):
+    """What a job is for."""
+
+    ERASE = "erase"
+    PREVIEW = "preview"  # find only: counts, and nothing is changed
+
+
+class Result(StrEnum):
+    """What a job came to; told from its receipts."""
+
+    ERASED = "erased"
+    NOTHING_FOUND = "nothing_found"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """An enabled adapter as the engine knows it before it opens anything."""
+
+    name: str
+    role: Role
+    required: bool = True
+    max_batch: int = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewJob:
+    """An accepted request, ready to be written. `*_ref` are keyed hashes."""
+
+    id: UUID
+    purpose: Purpose
+    scope: Scope
+    selector: Selector
+    subject_ref: str
+    selector_ref: str
+    reason: Reason
+    reference: str | None
+    requested_by_ref: str
+    idempotency_ref: str | None
+    payload_sha256: str
+    requested_at: datetime
+    due_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """What anybody may know of a job: ids, codes, counts and times."""
+
+    id: str
+    tenant: str
+    state: JobState
+    purpose: Purpose
+    selector: str
+    reason: str
+    reference: str | None
+    round: int
+    requested_at: datetime
+    due_at: datetime
+    verified_at: datetime | None
+    completed_at: datetime | None
+    parked: tuple[tuple[str, str, str], ...]  # adapter, phase, reason
+    attempts: int
+    result: Result | None
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Tell whether a unit is parked, so that nothing moves by itself."""
+        return bool(self.parked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiptView:
+    """A receipt as it is shown."""
+
+    adapter: str
+    phase: str
+    outcome: str
+    page: int
+    round: int
+    attempt: int
+    expected: int
+    erased: int
+    already_absent: int
+    scheduled: int
+    extra: int
+    remaining: int
+    residuals: tuple[str, ...]
+    finished_at: datetime

@@ -1,0 +1,152 @@
+"""What follows for a job, told from its units alone: the same question always has the same answer.
+
+The ledger asks it after every commit and in every sweep, under a lock on the job, so two
+last units that commit together cannot both miss the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from orchestrator.domain.job import Purpose, Store
+from orchestrator.domain.states import JobState
+from orchestrator.domain.unit import Phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Units of one adapter, phase and find pass in the job's current round."""
+
+    adapter: str
+    phase: Phase
+    find_pass: int
+    unfinished: int
+    last_page: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Where a job stands."""
+
+    id: str
+    state: JobState
+    purpose: Purpose
+    round: int
+    tallies: tuple[Tally, ...]
+    found_in_first_pass: bool  # there is something from which a second pass could find more
+    seen_present: bool  # a look of this round has found a copy
+    open_windows: bool
+
+
+@dataclass(frozen=True)
+class Move:
+    """Move the job to its next state."""
+
+    to: JobState
+
+
+@dataclass(frozen=True)
+class OpenFind:
+    """Open the first find unit of a pass in each of these adapters."""
+
+    find_pass: int
+    adapters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenErase:
+    """Open an erase unit for each page of targets that has none; every adapter gets at least one."""
+
+    adapters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenVerify:
+    """Open the verify units of every adapter, due when quiet time has passed."""
+
+    adapters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NewRound:
+    """Begin again with find in every adapter; what was written down before stays written down."""
+
+    adapters: tuple[str, ...]
+
+
+Action = Move | OpenFind | OpenErase | OpenVerify | NewRound
+
+
+def what_follows(job: Standing, stores: Sequence[Store]) -> list[Action]:
+    """Give the actions that a job is ready for; none while something is unfinished."""
+    match job.state:
+        case JobState.REQUESTED if job.purpose is Purpose.PREVIEW:
+            return _previewed(job, stores)
+        case JobState.REQUESTED:
+            return _revoked(job, stores)
+        case JobState.SOURCE_REVOKED | JobState.DERIVED_CLEANUP:
+            return _cleaned(job, stores)
+        case JobState.VERIFIED:
+            return [] if job.open_windows else [Move(JobState.COMPLETED)]
+        case JobState.COMPLETED | JobState.CANCELLED:
+            return []
+        case _:
+            assert_never(job.state)
+
+
+def _revoked(job: Standing, stores: Sequence[Store]) -> list[Action]:
+    if not _has(job, Phase.REVOKE) or _unfinished(job, Phase.REVOKE):
+        return []
+    return [Move(JobState.SOURCE_REVOKED), OpenFind(1, _names(stores))]
+
+
+def _previewed(job: Standing, stores: Sequence[Store]) -> list[Action]:
+    if _unfinished(job, Phase.FIND):
+        return []
+    last = max((t.find_pass for t in job.tallies), default=0)
+    if last == 0 or (last == 1 and job.found_in_first_pass):
+        return [OpenFind(last + 1, _names(stores))]
+    return [Move(JobState.CANCELLED)]
+
+
+def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
+    required = [store for store in stores if store.required]
+    if _unfinished(job, Phase.FIND, required):
+        return []
+    late = tuple(s.name for s in stores if s.name not in _adapters(job, Phase.FIND))
+    if late:  # an adapter that was registered while the job ran
+        return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(1, late)]
+    if job.found_in_first_pass and not any(t.find_pass == 2 for t in job.tallies):  # noqa: PLR2004 - the second pass
+        return [OpenFind(2, _names(stores))]
+    if any(s.name not in _adapters(job, Phase.ERASE) for s in stores):
+        first: list[Action] = [Move(JobState.DERIVED_CLEANUP)] if job.state is JobState.SOURCE_REVOKED else []
+        return [*first, OpenErase(_names(stores))]
+    if _unfinished(job, Phase.ERASE, required):
+        return []
+    if not _has(job, Phase.VERIFY):
+        return [OpenVerify(_names(stores))]
+    if _unfinished(job, Phase.VERIFY, required):
+        return []
+    if job.seen_present:
+        return [NewRound(_names(stores))]
+    done: list[Action] = [Move(JobState.VERIFIED)]
+    return done if job.open_windows else [*done, Move(JobState.COMPLETED)]
+
+
+def _names(stores: Sequence[Store]) -> tuple[str, ...]:
+    return tuple(store.name for store in stores)
+
+
+def _adapters(job: Standing, phase: Phase) -> frozenset[str]:
+    return frozenset(t.adapter for t in job.tallies if t.phase is phase)
+
+
+def _has(job: Standing, phase: Phase) -> bool:
+    return bool(_adapters(job, phase))
+
+
+def _unfinished(job: Standing, phase: Phase, among: Sequence[Store] | None = None) -> bool:
+    names = None if among is None else _names(among)
+    return any(t.unfinished for t in job.tallies if t.phase is phase and (names is None or t.adapter in names))

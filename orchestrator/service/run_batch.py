@@ -1,0 +1,134 @@
+"""One batch: claim, call the adapter, commit what it answered.
+
+Principles: no adapter is called inside a control transaction. A claim may be taken over
+while we call, so the commit compares owners and drops what is no longer ours. A call that
+was made is always written down. Nothing an adapter raises is swallowed or quoted: the
+ledger keeps its code.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from orchestrator.domain.codes import CrashPoint
+from orchestrator.domain.contract import SourceAdapter, StorageAdapter
+from orchestrator.domain.errors import BadAnswer
+from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
+from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
+from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt
+from orchestrator.service.judge import judge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Everything that running a batch needs."""
+
+    ledger: Ledger
+    adapters: Mapping[str, StorageAdapter]
+    clock: Clock
+    new_id: Callable[[], UUID]
+    budgets: Budgets
+    policy: RetryPolicy
+    batch: int
+    crash: Crash
+    log: Any  # structlog's bound logger: its own type is Any
+
+
+def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
+    """Run one batch of due units of an adapter and phase; give how many units were claimed."""
+    owner, where = str(engine.new_id()), f"{adapter}.{phase}"
+    store = engine.adapters[adapter]
+    units = engine.ledger.claim(adapter, phase, owner=owner, limit=min(engine.batch, store.max_batch))
+    if not units:
+        return 0
+    engine.crash(CrashPoint.AFTER_CLAIM, where)
+    started = engine.clock.now()
+    with _heartbeat(engine, owner):
+        engine.crash(CrashPoint.BEFORE_CALL, where)
+        answers = _call(engine, store, phase, units)
+    engine.crash(CrashPoint.AFTER_EFFECT, where)
+    committed = engine.ledger.commit(owner, answers, started_at=started)
+    engine.crash(CrashPoint.AFTER_COMMIT, where)
+    _tell(engine, answers, committed.dropped)
+    for job, state in committed.moved:
+        engine.log.info("job.moved", job_id=job, state=state.value)
+    return len(units)
+
+
+def _call(engine: Engine, store: StorageAdapter, phase: Phase, units: Sequence[Claimed]) -> list[Answered]:
+    """Call the adapter for the whole batch and judge each answer on its own."""
+    orders = [unit.order for unit in units]
+    verb: Callable[[Any], Sequence[object]]
+    try:
+        match phase:
+            case Phase.REVOKE:
+                verb = cast("SourceAdapter", store).revoke
+            case Phase.FIND:
+                verb = store.find
+            case Phase.ERASE:
+                verb = store.erase
+            case Phase.VERIFY:
+                verb = store.verify
+        answers = list(verb(orders))
+    except Exception as error:  # noqa: BLE001 - whatever an adapter raises becomes a decision, here and nowhere else
+        return [_failed(engine, unit, error) for unit in units]
+    if len(answers) != len(orders):
+        return [_failed(engine, unit, BadAnswer()) for unit in units]
+    return [_judged(engine, unit, answer) for unit, answer in zip(units, answers, strict=True)]
+
+
+def _judged(engine: Engine, unit: Claimed, answer: object) -> Answered:
+    try:
+        return judge(unit, answer)
+    except Exception as error:  # noqa: BLE001 - an answer that cannot be read fails its own unit, not the batch
+        return _failed(engine, unit, error)
+
+
+def _failed(engine: Engine, unit: Claimed, error: Exception) -> Failed:
+    # Spreading retries in time needs no secret randomness.
+    then = decide(error, unit.order.attempt, policy=engine.policy, jitter=random.random())  # noqa: S311
+    return Failed(claimed=unit, code=code_of(error), then=then)
+
+
+@contextmanager
+def _heartbeat(engine: Engine, owner: str) -> Iterator[None]:
+    """Renew the batch's lease every third of it while the call runs, but never past the unit's budget."""
+    over = threading.Event()
+    deadline: datetime = engine.clock.now() + engine.budgets.unit
+
+    def beat() -> None:
+        while not over.wait(engine.budgets.lease.total_seconds() / 3):
+            if engine.clock.now() >= deadline or not engine.ledger.renew(owner):
+                return
+
+    thread = threading.Thread(target=beat, name=f"heartbeat-{owner}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _tell(engine: Engine, answers: Sequence[Answered], dropped: frozenset[UUID]) -> None:
+    for answer in answers:
+        unit = answer.claimed
+        facts = {"job_id": str(unit.order.job), "adapter": unit.adapter, "phase": unit.phase.value}
+        match answer:
+            case _ if unit.order.unit in dropped:
+                engine.log.warning("answer.dropped", **facts, fence=unit.order.fence)
+            case Failed(then=Park() as park):
+                engine.log.warning("unit.parked", **facts, error=answer.code.value, reason=park.reason.value)
+            case Failed():
+                engine.log.warning("unit.failed", **facts, error=answer.code.value, attempt=unit.order.attempt)
+            case Finished(receipt=None):
+                engine.log.info("targets.found", **facts, targets=len(answer.targets))
+            case Finished(receipt=Receipt() as receipt):
+                engine.log.info("receipt.stored", **facts, outcome=receipt.outcome.value, erased=receipt.erased)

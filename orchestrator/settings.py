@@ -1,0 +1,192 @@
+"""Everything that differs between two deployments: expunge.toml, with EXPUNGE_* above it. Read once, in `bootstrap`."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import re
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from orchestrator.domain.errors import InvalidRequest
+
+FILE: Final = "expunge.toml"
+OTHER_VARIABLES: Final = frozenset({"EXPUNGE_REQUIRE_SERVICES", "EXPUNGE_DIR"})
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration), Field(ge=timedelta(0))]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class EngineSettings(_Section):
+    """How the engine works off units; the order of its time budgets is checked."""
+
+    batch: int = Field(50, ge=1, le=500, description="units in one claim")
+    page: int = Field(1000, ge=1, le=1000, description="targets in one unit")
+    cap: int = Field(2, ge=1, le=64, description="running batches for each adapter")
+    max_attempts: int = Field(5, ge=1, le=100, description="failures in a row before a unit is parked")
+    backoff_base: Duration = Field(timedelta(seconds=2), description="first pause after a failure, doubled each time")
+    backoff_cap: Duration = Field(timedelta(minutes=15), description="longest pause after a failure")
+    call_timeout: Duration = Field(timedelta(seconds=30), description="longest wait for one answer of a store")
+    unit_budget: Duration = Field(timedelta(minutes=2), description="longest time for one call of an adapter")
+    soft_time_limit: Duration = Field(timedelta(minutes=3), description="Celery's soft limit")
+    time_limit: Duration = Field(timedelta(minutes=4), description="Celery's hard limit")
+    visibility_timeout: Duration = Field(timedelta(minutes=15), description="redelivery of unanswered messages, Redis")
+    lease: Duration = Field(timedelta(seconds=15), description="how long a worker owns a unit without renewing")
+    dispatch_interval: Duration = Field(timedelta(milliseconds=200), description="pause between two announcements")
+    quiet_time: Duration = Field(timedelta(0), description="longest time a producer can be in flight")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        names = ["call_timeout", "unit_budget", "soft_time_limit", "time_limit", "visibility_timeout"]
+        for shorter, longer in (*itertools.pairwise(names), ("lease", "unit_budget")):
+            if not getattr(self, shorter) < getattr(self, longer):
+                message = f"engine.{shorter} must be shorter than engine.{longer}"
+                raise ValueError(message)
+        return self
+
+
+class DeadlineSettings(_Section):
+    """By when a request has to be verified."""
+
+    regime: Literal["gdpr", "ccpa", "custom"] = Field("gdpr", description="gdpr: one month; ccpa: 45 days")
+    days: int | None = Field(None, ge=1, le=3650, description="days of the custom regime")
+    warn: Duration = Field(timedelta(days=7), description="how long before it a job is called urgent")
+
+    @model_validator(mode="after")
+    def _days_with_custom(self) -> Self:
+        if (self.regime == "custom") != (self.days is not None):
+            message = "deadline.days goes with deadline.regime = custom, and only with it"
+            raise ValueError(message)
+        return self
+
+
+class KeySettings(_Section):
+    """Where the keys are: `file:path` or `env:NAME`, never the key itself."""
+
+    tombstone: str = Field("file:keys/tombstone.json", pattern=r"^(file|env):.+")
+    reference: str = Field("file:keys/reference.key", pattern=r"^(file|env):.+")
+
+
+class Settings(BaseSettings):
+    """Everything that differs between two deployments. Relative paths are below the state directory."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="EXPUNGE_", env_nested_delimiter="__", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    state_dir: Path = Field(description="databases, spool, keys, logs; mode 0700")
+    database_url: SecretStr = Field(SecretStr("sqlite:///orchestrator.db"), description="control database")
+    broker_url: SecretStr = Field(SecretStr("filesystem://"), description="filesystem://, redis:// or amqp://")
+    log_format: Literal["json", "console"] = Field("json", description="form of the log lines")
+    crash_at: str | None = Field(None, description="tests only: kill the process at this crash point")
+    engine: EngineSettings = EngineSettings()
+    deadline: DeadlineSettings = DeadlineSettings()
+    keys: KeySettings = KeySettings()
+    adapters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="enabled adapters with their options")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file."""
+        del dotenv_settings, file_secret_settings
+        toml = settings_cls.model_config.get("toml_file")
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml)
+
+
+def read(state_dir: Path) -> Settings:
+    """Read the configuration of a state directory; anything wrong raises `InvalidRequest` naming the key."""
+    path = state_dir / FILE
+    if not path.is_file():
+        message = f"{path} is missing: run `expunge init --dir {state_dir}` first"
+        raise InvalidRequest(message, field="dir")
+    _check_variables()
+
+    class Configured(Settings):
+        model_config = SettingsConfigDict(toml_file=path)
+
+    try:
+        return Configured(state_dir=state_dir.resolve())
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path} is not valid TOML: {error}"
+        raise InvalidRequest(message, field=FILE) from None
+    except ValidationError as error:
+        raise InvalidRequest(_explain(error), field=FILE) from None
+
+
+def resolve_secret(named: str, state_dir: Path) -> str:
+    """Read a secret that is named as `file:path` or `env:NAME`; a missing one raises `InvalidRequest`."""
+    kind, _, where = named.partition(":")
+    if kind == "env":
+        value = os.environ.get(where)
+        if value is None:
+            message = f"the environment variable {where} that a key is named by is not set"
+            raise InvalidRequest(message, field="keys")
+        return value
+    try:
+        return (state_dir / where).read_text()
+    except OSError as error:
+        message = f"the key file {where} cannot be read ({error.strerror}): run `expunge init` or restore it"
+        raise InvalidRequest(message, field="keys") from None
+
+
+def inside(url: str, state_dir: Path) -> str:
+    """Put a relative SQLite path below the state directory; leave every other URL alone."""
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith("sqlite:////"):
+        return f"{prefix}{state_dir.resolve() / url.removeprefix(prefix)}"
+    return url
+
+
+def names() -> list[str]:
+    """Name every key of the configuration as `section.key`."""
+    found = []
+    for name, info in Settings.model_fields.items():
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, _Section):
+            found += [f"{name}.{key}" for key in inner.model_fields]
+        else:
+            found.append(name)
+    return found
+
+
+def _check_variables() -> None:
+    """Refuse an EXPUNGE_* variable that no key answers to: pydantic would pass it over in silence."""
+    known = {f"EXPUNGE_{name.upper().replace('.', '__')}" for name in names()} | OTHER_VARIABLES
+    for variable in sorted(os.environ):
+        if variable.startswith("EXPUNGE_") and variable not in known and not variable.startswith("EXPUNGE_ADAPTERS__"):
+            near = difflib.get_close_matches(variable, known, n=1)
+            message = f"unknown variable {variable}" + (f"; did you mean {near[0]}?" if near else "")
+            raise InvalidRequest(message, field=variable)
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or FILE
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key, names(), n=1, cutoff=0.5)
+        return f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(names())}")
+    return f"{key}: {first['msg']}"

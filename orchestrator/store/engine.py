@@ -1,0 +1,68 @@
+"""Opening the control database with the settings that were measured to lose nothing.
+
+SQLite: the driver begins no transaction of its own and every one of ours is BEGIN IMMEDIATE
+(a deferred one loses updates or fails when it turns from reading to writing); WAL,
+synchronous=FULL, foreign keys and secure_delete. Each is read back, because SQLite accepts
+an unknown or refused pragma without a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from orchestrator.domain.errors import ExpungeError
+
+PRAGMAS: Final = {
+    "journal_mode": ("WAL", "wal"),
+    "busy_timeout": ("30000", 30000),
+    "synchronous": ("FULL", 2),
+    "foreign_keys": ("ON", 1),
+    "secure_delete": ("ON", 1),
+}
+
+
+class PragmaRefused(ExpungeError):
+    """SQLite did not take a setting that the ledger rests on."""
+
+
+def open_database(url: str) -> sa.Engine:
+    """Open a database by its SQLAlchemy URL; bound values never reach an error or a log."""
+    engine = sa.create_engine(url, hide_parameters=True)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure)
+        event.listen(engine, "begin", _begin_immediate)
+    return engine
+
+
+def now_us(engine: sa.Engine | sa.Connection) -> sa.ColumnElement[int]:
+    """Give the database's own clock in microseconds UTC: leases and due times compare with nothing else."""
+    if engine.dialect.name == "sqlite":
+        # julianday has a resolution of about 40 microseconds today; unixepoch('subsec') needs SQLite 3.42.
+        return sa.literal_column("CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)", sa.BigInteger)
+    return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
+
+
+def pragmas(engine: sa.Engine) -> dict[str, object]:
+    """Read back every setting that the ledger rests on."""
+    with engine.connect() as connection:
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in PRAGMAS}
+
+
+def _configure(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's own connection
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for name, (wanted, expected) in PRAGMAS.items():
+        cursor.execute(f"PRAGMA {name} = {wanted}")
+        cursor.execute(f"PRAGMA {name}")
+        (got,) = cursor.fetchone()
+        if got != expected:
+            message = f"SQLite did not take {name}={wanted}; it answers {got!r}"
+            raise PragmaRefused(message)
+    cursor.close()
+
+
+def _begin_immediate(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,46 @@
+"""The control database's tables as SQLAlchemy sees them: columns only, the migrations own the constraints."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+METADATA: Final = sa.MetaData()
+
+
+def _table(name: str, text: str = "", number: str = "", binary: str = "") -> sa.Table:
+    columns: list[sa.Column[Any]] = [sa.Column(c, sa.Text) for c in text.split()]
+    columns += [sa.Column(c, sa.BigInteger) for c in number.split()]
+    columns += [sa.Column(c, sa.LargeBinary) for c in binary.split()]
+    return sa.Table(name, METADATA, *columns)
+
+
+jobs: Final = _table(
+    "deletion_jobs",
+    "id purpose tenant user_id project selector_kind selector_value subject_ref selector_ref trigger_kind parent_job "
+    "reason_code reference requested_by_ref idempotency_ref payload_sha256 state",
+    "round revision due_at_us requested_at_us revoked_at_us cleanup_at_us verified_at_us completed_at_us "
+    "cancelled_at_us",
+)
+transitions: Final = _table("job_transitions", "job_id from_state to_state worker", "at_us")
+targets: Final = _table(
+    "deletion_targets", "job_id adapter kind handle derived_of item_ref", "version page round find_pass"
+)
+units: Final = _table(
+    "deletion_units",
+    "id job_id adapter phase status parked cursor item_ref lease_owner last_error_code",
+    "page round required find_pass known_page no_lineage attempts fence lease_until_us next_attempt_at_us "
+    "scrub_after_us",
+)
+attempts: Final = _table("unit_attempts", "unit_id error_code", "attempt fence at_us")
+receipts: Final = _table(
+    "deletion_receipts",
+    "id unit_id job_id adapter phase outcome reach scrub_run_id residuals error_code",
+    "page round attempt fence started_at_us finished_at_us expected erased already_absent scheduled extra remaining",
+    "body salt",
+)
+windows: Final = _table("retention_windows", "job_id adapter copy_handle", "until_us closed_at_us")
+fingerprints: Final = _table("fingerprints", "job_id mac", "roll")
+tombstones: Final = _table("tombstones", "tenant key_id mac kind job_id reason_code", "cut_off created_at_us")
+health: Final = _table("adapter_health", "adapter breaker", "failures open_until_us announced_at_us")

@@ -1,0 +1,85 @@
+"""The two long-running processes: `expunge worker` and `expunge dispatcher`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from orchestrator.bootstrap import Control, open_control, open_engine, state_dir
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.service import dispatch
+from workers.celery_app import CeleryBroker, build, queue
+from workers.tasks import register
+
+StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
+
+
+def worker(
+    directory: StateDir = None,
+    adapters: Annotated[str, typer.Option(help="Serve only these adapters, separated by commas.")] = "",
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Threads that run batches.")] = 4,
+) -> None:
+    """Run a worker: it claims due units and calls the stores. Stops at SIGTERM when its batches are done."""
+    control = open_control(state_dir(directory))
+    names = [name.strip() for name in adapters.split(",") if name.strip()] or list(control.settings.adapters)
+    unknown = [name for name in names if name not in control.settings.adapters]
+    if unknown:
+        message = f"adapter {unknown[0]!r} is not enabled (enabled: {', '.join(control.settings.adapters)})"
+        raise InvalidRequest(message, field="adapters")
+    _own_temp_folder(control)
+    engine = open_engine(control, names)
+    app = build(control.settings)
+    register(app, engine)
+    try:
+        app.Worker(
+            pool="threads", concurrency=concurrency, queues=[queue(name) for name in names], loglevel="WARNING"
+        ).start()
+    finally:
+        for adapter in engine.adapters.values():
+            adapter.close()
+        control.close()
+
+
+def dispatcher(directory: StateDir = None) -> None:
+    """Run the dispatcher: it takes back ended leases, moves jobs and wakes workers. Several are harmless."""
+    control = open_control(state_dir(directory))
+    _own_temp_folder(control)
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    try:
+        run_dispatcher(control, over)
+    finally:
+        control.close()
+
+
+def run_dispatcher(control: Control, over: threading.Event) -> None:
+    """Announce at every interval and sweep at every third of a lease, until `over` is set."""
+    log = structlog.get_logger()
+    broker = CeleryBroker(build(control.settings))
+    engine, next_sweep = control.settings.engine, 0.0
+    while not over.is_set():
+        try:
+            if time.monotonic() >= next_sweep:
+                dispatch.sweep(control.ledger, control.ledger.crash, log)
+                next_sweep = time.monotonic() + engine.lease.total_seconds() / 3
+            dispatch.announce(control.ledger, broker, control.ledger.crash)
+        except Exception as error:  # noqa: BLE001 - a database or broker that is away for a while must not end us
+            log.warning("dispatch.failed", error=type(error).__name__)
+        over.wait(engine.dispatch_interval.total_seconds())
+
+
+def _own_temp_folder(control: Control) -> None:
+    """Keep message bodies, which pass through the temp folder, inside the state directory."""
+    folder = control.settings.state_dir / "tmp"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
