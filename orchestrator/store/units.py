@@ -167,16 +167,10 @@ def announce(connection: sa.Connection, *, lease_us: int, cap: int) -> list[tupl
     """Note one announcement for each adapter that has due work, room for a batch and none outstanding."""
     now = connection.execute(sa.select(now_us(connection))).scalar_one()
     u, h = t.units, t.health
-    running: dict[str, int] = dict(
-        connection.execute(
-            sa.select(u.c.adapter, sa.func.count(u.c.lease_owner.distinct()))
-            .where(u.c.status == "running")
-            .group_by(u.c.adapter)
-        )
-        .tuples()
-        .all()
-    )
-    noted = dict(connection.execute(sa.select(h.c.adapter, h.c.announced_at_us)).tuples().all())
+    batches = sa.select(u.c.adapter, sa.func.count(u.c.lease_owner.distinct()).label("batches"))
+    batches = batches.where(u.c.status == "running").group_by(u.c.adapter)
+    running = {row.adapter: row.batches for row in connection.execute(batches)}
+    noted = {row.adapter: row.announced_at_us for row in connection.execute(sa.select(h))}
     chosen: dict[str, Phase] = {}
     for adapter, phase in due(connection):
         at = noted.get(adapter)

@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make the environment in .venv from the locked, hashed requirements
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Expunge needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $(STAMP)
+
+demo: setup ## Forget two facts for real: worker killed in the middle, every claim checked
+	$(BIN)/expunge demo
+
+test: setup ## Run the tests with branch coverage
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
+check: setup ## What CI runs: format, lint, types, import contracts, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+	$(MAKE) requirements
+
+requirements: setup ## Print which requirements have a test; fail where one of this release has none
+	$(BIN)/python tests/requirements.py
+
+run: setup ## Run dispatcher, worker and embedded services on the state directory .expunge
+	$(BIN)/expunge init
+	$(BIN)/expunge up
+
+lock: setup ## Renew the locked requirements after a change of pyproject.toml
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded -o requirements/run.lock pyproject.toml
+	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded --extra dev -o requirements/dev.lock pyproject.toml
+
+.PHONY: help setup demo test check requirements run lock

@@ -1,0 +1,163 @@
+"""Facts with versions: storing one, and reading the current ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from adapters.memory.engine import insert_new, insert_or_set
+from adapters.memory.sources import SourceKind, origin_of, row_of
+from adapters.memory.tables import USER_WIDE, confirmations, fact_high_water, fact_revisions, facts
+from adapters.memory.tombstones import LocalTombstones
+from orchestrator import Gate, GateRefused, InvalidRequest, Scope, Selector, SelectorKind, Write
+
+MAX_VALUE: Final = 2000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fact:
+    """A fact as it is handed out. `expires` is in seconds since 1970, infinite where it never does."""
+
+    id: str
+    key: str
+    version: int
+    value: str
+    source: str
+    expires: float
+
+
+def put(
+    connection: sa.Connection,
+    gate: Gate,
+    scope: Scope,
+    key: str,
+    value: str,
+    source: str,
+    *,
+    expires: float,
+    confirmed: bool,
+    user_statement: bool,
+) -> int:
+    """Ask the gate, replace the active version, raise the revision: all of it in the caller's transaction."""
+    check(key, value, source, expires)
+    _pass_gate(connection, gate, scope, key, value, source, user_statement=user_statement)
+    f, place = facts.c, place_of(scope)
+    of_key = (f.tenant == scope.tenant, f.user_id == scope.user, f.project == place["project"], f.key == key)
+    last = connection.execute(
+        sa.select(f.fact_id, f.version).where(*of_key).order_by(f.version.desc()).limit(1)
+    ).first()
+    stored = last.version if last is not None else 0
+    version: int = max(stored, high_water(connection, gate, scope, key)) + 1
+    connection.execute(facts.update().where(*of_key, f.active == 1).values(active=0, state="replaced"))
+    connection.execute(
+        facts.insert().values(
+            **place,
+            key=key,
+            version=version,
+            fact_id=last.fact_id if last is not None else str(uuid4()),
+            value=value,
+            source=source,
+            confirmed=int(confirmed),
+            expires=expires,
+            active=1,
+            state="live",
+        )
+    )
+    raise_revision(connection, [scope])
+    return version
+
+
+def current(connection: sa.Connection, scope: Scope, now: float) -> list[Fact]:
+    """Give the active, confirmed, unexpired facts of exactly this scope, by key."""
+    f = facts.c
+    query = (
+        sa.select(f.fact_id.label("id"), f.key, f.version, f.value, f.source, f.expires)
+        .where(f.tenant == scope.tenant, f.user_id == scope.user, f.project == (scope.project or USER_WIDE))
+        .where(f.active == 1, f.confirmed == 1, f.expires > now)
+        .order_by(f.key)
+    )
+    return [Fact(**row) for row in connection.execute(query).mappings()]
+
+
+def revision(connection: sa.Connection, scope: Scope) -> int:
+    """Give the scope's revision, 0 where nothing was ever stored."""
+    r = fact_revisions.c
+    query = sa.select(r.rev).where(
+        r.tenant == scope.tenant, r.user_id == scope.user, r.project == (scope.project or USER_WIDE)
+    )
+    return connection.scalar(query) or 0
+
+
+def raise_revision(connection: sa.Connection, scopes: Iterable[Scope]) -> int:
+    """Raise the revisions of scopes that change together to one number above all of theirs, and give it."""
+    changed = set(scopes)
+    raised = max(revision(connection, scope) for scope in changed) + 1
+    for scope in changed:
+        insert_or_set(connection, fact_revisions, {**place_of(scope), "rev": raised}, {"rev": raised}).one()
+    return raised
+
+
+def high_water(connection: sa.Connection, gate: Gate, scope: Scope, key: str) -> int:
+    """Give the highest version of a key that was ever erased."""
+    mac = high_water_mac(gate, scope, key)
+    return connection.scalar(sa.select(fact_high_water.c.version).where(fact_high_water.c.key_mac == mac)) or 0
+
+
+def high_water_mac(gate: Gate, scope: Scope, key: str) -> str:
+    """Name a key of a scope without saying which."""
+    return gate.handle(scope.tenant, "high-water", scope.canonical(), key)
+
+
+def place_of(scope: Scope) -> dict[str, str]:
+    """Give the three columns of a scope."""
+    return {"tenant": scope.tenant, "user_id": scope.user, "project": scope.project or USER_WIDE}
+
+
+def scope_of(tenant: str, user: str, project: str) -> Scope:
+    """Give the scope of three columns."""
+    return Scope(tenant=tenant, user=user, project=project or None)
+
+
+def check(key: str, value: str, source: str, expires: float) -> None:
+    """Raise `InvalidRequest`, a `ValueError`, for what may not be stored. Never repeats the value."""
+    Selector(kind=SelectorKind.KEY, value=key)  # what no selector could name is never stored
+    Selector(kind=SelectorKind.SOURCE, value=source)
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_VALUE:
+        raise InvalidRequest(f"value must be a text of 1 to {MAX_VALUE} characters", field="value")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("value must be valid Unicode", field="value") from None
+    if math.isnan(expires):
+        raise InvalidRequest("expires must be a number of seconds", field="expires")
+
+
+def _pass_gate(
+    connection: sa.Connection, gate: Gate, scope: Scope, key: str, value: str, source: str, *, user_statement: bool
+) -> None:
+    origin = origin_of(connection, scope, source)
+    mac = gate.handle(scope.tenant, "confirmation", scope.canonical(), key)
+    used = {"tenant": scope.tenant, "source_id": source, "key_mac": mac}
+    fresh = user_statement and _said_here(connection, scope, source) and not _is_used(connection, used)
+    write = Write(scope=scope, key=key, text=value, origin=origin, confirmed=fresh)
+    refusal = gate.decide(write, LocalTombstones(connection))
+    if refusal is not None:
+        raise GateRefused(refusal)
+    if fresh:
+        insert_new(connection, confirmations, [used])
+
+
+def _said_here(connection: sa.Connection, scope: Scope, source: str) -> bool:
+    row = row_of(connection, scope.tenant, source)
+    here = (scope.user, scope.project or USER_WIDE, SourceKind.USER_MESSAGE)
+    return row is not None and (row.user_id, row.project, row.kind) == here
+
+
+def _is_used(connection: sa.Connection, used: dict[str, str]) -> bool:
+    query = sa.select(sa.literal(1)).where(*(confirmations.c[name] == value for name, value in used.items()))
+    return connection.scalar(query) is not None

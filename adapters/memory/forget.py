@@ -1,0 +1,48 @@
+"""Forgetting a key in this store: revocation, and no claim beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from adapters.memory.facts import raise_revision, revision, scope_of
+from adapters.memory.selection import named
+from adapters.memory.tables import facts
+from orchestrator import Scope, Selector, SelectorKind
+
+BLANK: Final = "[deleted]"
+OUTSTANDING: Final = ("vectors", "drafts", "caches", "backups")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forgotten:
+    """What forgetting came to: `outcome` is revoked or nothing_found, never more than that."""
+
+    outcome: str
+    versions: int
+    revision: int
+    outstanding: tuple[str, ...] = OUTSTANDING
+
+
+def forget(connection: sa.Connection, scope: Scope, key: str) -> Forgotten:
+    """Blank every version of a key; the revision rises only if one changed."""
+    condition = named(scope, Selector(kind=SelectorKind.KEY, value=key))
+    changed = blank(connection, condition)
+    rev = raise_revision(connection, {scope, *changed}) if changed else revision(connection, scope)
+    return Forgotten(outcome="revoked" if changed else "nothing_found", versions=len(changed), revision=rev)
+
+
+def blank(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Sequence[Scope]:
+    """Overwrite and deactivate what is not yet revoked; give the scope of each version that changed."""
+    f = facts.c
+    query: sa.UpdateBase = (
+        facts.update()
+        .where(condition, f.state != "revoked")
+        .values(value=BLANK, active=0, state="revoked")
+        .returning(f.tenant, f.user_id, f.project)
+    )
+    rows: Sequence[sa.Row[Any]] = connection.execute(query).all()
+    return [scope_of(*row) for row in rows]

@@ -1,0 +1,127 @@
+"""The tables of the source database: facts, the sources they came from, and what was revoked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+SCHEMA_VERSION: Final = 1
+USER_WIDE: Final = ""
+"""What the project column holds for a fact of no project: a scope's project is never empty."""
+
+metadata = sa.MetaData()
+
+
+def _text(name: str, *, key: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, primary_key=key, nullable=False)
+
+
+def _number(name: str, *, key: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, primary_key=key, nullable=False, autoincrement=False)
+
+
+tenant_positions: Final = sa.Table("tenant_positions", metadata, _text("tenant", key=True), _number("position"))
+
+accepted_sources: Final = sa.Table(
+    "accepted_sources",
+    metadata,
+    _text("tenant", key=True),
+    _text("source_id", key=True),
+    _text("user_id"),
+    _text("project"),
+    _text("kind"),
+    _number("position"),
+    _number("accepted_at_us"),
+    sa.UniqueConstraint("tenant", "position"),
+    sa.Index("accepted_sources_owner", "tenant", "user_id", "project"),
+)
+
+source_ancestry: Final = sa.Table(
+    "source_ancestry",
+    metadata,
+    _text("tenant", key=True),
+    _text("source_id", key=True),
+    _text("ancestor_id", key=True),
+    sa.Index("source_ancestry_ancestor", "tenant", "ancestor_id"),
+)
+
+facts: Final = sa.Table(
+    "facts",
+    metadata,
+    _text("tenant", key=True),
+    _text("user_id", key=True),
+    _text("project", key=True),
+    _text("key", key=True),
+    _number("version", key=True),
+    _text("fact_id"),  # the same for all versions of a key
+    _text("value"),
+    _text("source"),
+    _number("confirmed"),
+    sa.Column("expires", sa.Double, nullable=False),
+    _number("active"),
+    _text("state"),  # live, replaced, revoked
+    sa.ForeignKeyConstraint(["tenant", "source"], ["accepted_sources.tenant", "accepted_sources.source_id"]),
+    sa.Index(
+        "facts_one_active",
+        "tenant",
+        "user_id",
+        "project",
+        "key",
+        unique=True,
+        sqlite_where=sa.text("active = 1"),
+        postgresql_where=sa.text("active = 1"),
+    ),
+    sa.Index("facts_handle", "tenant", "fact_id", "version", unique=True),
+    sa.Index("facts_source", "tenant", "source"),
+)
+
+fact_revisions: Final = sa.Table(
+    "fact_revisions",
+    metadata,
+    _text("tenant", key=True),
+    _text("user_id", key=True),
+    _text("project", key=True),
+    _number("rev"),
+)
+
+# The highest version that an erased key ever had, under a keyed hash: no version is used twice.
+fact_high_water: Final = sa.Table("fact_high_water", metadata, _text("key_mac", key=True), _number("version"))
+
+source_tombstones: Final = sa.Table(
+    "source_tombstones",
+    metadata,
+    _text("tenant", key=True),
+    _text("key_id", key=True),
+    _text("mac", key=True),
+    _text("kind", key=True),
+    _text("job", key=True),
+    _number("cut_off"),
+    sa.Index("source_tombstones_mac", "tenant", "mac"),
+    sa.Index("source_tombstones_job", "job"),
+)
+
+# Never purged: a late repeat of a job must not reach data that is fresh by then.
+source_revocations: Final = sa.Table(
+    "source_revocations",
+    metadata,
+    _text("job", key=True),
+    _number("cut_off"),
+    _number("revision"),
+    _number("targets"),
+)
+
+revocation_targets: Final = sa.Table(
+    "revocation_targets",
+    metadata,
+    _text("job", key=True),
+    _number("ordinal", key=True),
+    _text("kind"),
+    _text("handle"),
+    _number("version"),
+)
+
+# A statement of a user confirms a key once.
+confirmations: Final = sa.Table(
+    "confirmations", metadata, _text("tenant", key=True), _text("source_id", key=True), _text("key_mac", key=True)
+)

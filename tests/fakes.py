@@ -1,0 +1,299 @@
+"""Stores in memory that keep the adapter contract, and an engine over a real control database."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from orchestrator import (
+    Erased,
+    EraseOrder,
+    Gate,
+    Holding,
+    Keyring,
+    Reason,
+    Revocation,
+    Role,
+    Scope,
+    Seen,
+    Selector,
+    SelectorKind,
+    StorageAdapter,
+    Target,
+)
+from orchestrator.crash import never
+from orchestrator.domain.job import JobView, Store
+from orchestrator.domain.ports import Budgets, Crash
+from orchestrator.domain.retry import RetryPolicy
+from orchestrator.gate.fingerprint import keyed_hash
+from orchestrator.ids import uuid7
+from orchestrator.service.accept import Acceptance, Request, accept, one_month_later
+from orchestrator.service.drain import drain
+from orchestrator.service.run_batch import Engine
+from orchestrator.store.advance import Rules
+from orchestrator.store.engine import open_database
+from orchestrator.store.ledger import SqlLedger
+from orchestrator.store.migrate import upgrade
+
+ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
+
+
+@dataclass
+class FakeClock:
+    """A clock that a test sets."""
+
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def now(self) -> datetime:
+        """Give the set time."""
+        return self.at
+
+
+@dataclass
+class FakeSource:
+    """A source whose records are a set of (tenant, user, key, id)."""
+
+    gate: Gate
+    records: set[tuple[str, str, str, str]] = field(default_factory=set)
+    answers: dict[UUID, Revocation] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    before: Callable[[str, Sequence[EraseOrder]], None] = lambda _phase, _orders: None
+    page: int = 1000
+    name: str = "source"
+    role: Role = Role.SOURCE
+    max_batch: int = 50
+
+    def _of(self, order: EraseOrder) -> list[Target]:
+        return sorted(
+            (
+                Target(kind="fact", id=ident, version=1)
+                for tenant, user, key, ident in self.records
+                if (tenant, user) == (order.scope.tenant, order.scope.user)
+                and (order.selector.kind is SelectorKind.SUBJECT or key == order.selector.value)
+            ),
+            key=lambda target: target.id,
+        )
+
+    def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
+        self.before("revoke", orders)
+        self.calls.update(["revoke"] * len(orders))
+        return [self._revoke(order) for order in orders]
+
+    def _revoke(self, order: EraseOrder) -> Revocation:
+        found = self.answers.setdefault(
+            order.job,
+            Revocation(
+                targets=tuple(self._of(order)),
+                tombstones=(self.gate.for_key(order.scope, order.selector.value or "", 7),),
+                revision=3,
+            ),
+        )
+        start = int(order.cursor or 0)
+        more = start + self.page < len(found.targets)
+        return Revocation(
+            targets=found.targets[start : start + self.page],
+            tombstones=found.tombstones,
+            revision=found.revision,
+            cursor=str(start + self.page) if more else None,
+        )
+
+    def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
+        self.before("find", orders)
+        self.calls.update(["find"] * len(orders))
+        return [Holding(targets=tuple(self._of(order)[: self.page])) for order in orders]
+
+    def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
+        self.before("erase", orders)
+        self.calls.update(["erase"] * len(orders))
+        return [_erase(self.records, order) for order in orders]
+
+    def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
+        self.before("verify", orders)
+        self.calls.update(["verify"] * len(orders))
+        return [Seen(remaining=sum(r[3] in {x.id for x in o.targets} for r in self.records)) for o in orders]
+
+    def close(self) -> None:
+        return
+
+
+@dataclass
+class FakeCopies:
+    """A derived store whose records are a set of (tenant, user, fact id, id)."""
+
+    records: set[tuple[str, str, str, str]] = field(default_factory=set)
+    calls: Counter[str] = field(default_factory=Counter)
+    before: Callable[[str, Sequence[EraseOrder]], None] = lambda _phase, _orders: None
+    name: str = "copies"
+    role: Role = Role.DERIVED
+    max_batch: int = 50
+
+    def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
+        self.before("find", orders)
+        self.calls.update(["find"] * len(orders))
+        return [Holding(targets=tuple(self._made_from(order))) for order in orders]
+
+    def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
+        self.before("erase", orders)
+        self.calls.update(["erase"] * len(orders))
+        return [_erase(self.records, order) for order in orders]
+
+    def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
+        self.before("verify", orders)
+        self.calls.update(["verify"] * len(orders))
+        return [
+            Seen(remaining=len({x.id for x in (*o.targets, *self._made_from(o))} & {r[3] for r in self.records}))
+            for o in orders
+        ]
+
+    def close(self) -> None:
+        return
+
+    def _made_from(self, order: EraseOrder) -> list[Target]:
+        known = {target.id for target in order.known}
+        return [
+            Target(kind="copy", id=ident, derived_of=f"fact:{fact}")
+            for tenant, user, fact, ident in sorted(self.records)
+            if fact in known and (tenant, user) == (order.scope.tenant, order.scope.user)
+        ]
+
+
+def _erase(records: set[tuple[str, str, str, str]], order: EraseOrder) -> Erased:
+    wanted = {target.id for target in order.targets}
+    gone = {r for r in records if r[3] in wanted and r[0] == order.scope.tenant}
+    records -= gone
+    return Erased(erased=len(gone), already_absent=len(wanted) - len(gone))
+
+
+@dataclass
+class Bench:
+    """An engine over a control database in a folder, with one fake source and one fake derived store."""
+
+    engine: Engine
+    ledger: SqlLedger
+    acceptance: Acceptance
+    source: FakeSource
+    copies: FakeCopies
+    clock: FakeClock
+    gate: Gate
+
+    def file(self, value: str | None = "passport", **changes: object) -> str:
+        """File a request of Anna's for a key (None: for everything)."""
+        kind = SelectorKind.SUBJECT if value is None else SelectorKind.KEY
+        asked: dict[str, object] = {
+            "scope": ANNA,
+            "selector": Selector(kind=kind, value=value),
+            "reason": Reason.USER_REQUEST,
+            "requested_by": "tester",
+        }
+        job, _ = accept(Request(**{**asked, **changes}), self.acceptance)  # type: ignore[arg-type]
+        return str(job)
+
+    def run(self) -> int:
+        """Work off all that is due now."""
+        total = 0
+        while due := self.ledger.due(list(self.engine.adapters)):
+            total += drain(self.engine, *due[0])
+        self.ledger.sweep()
+        return total
+
+    def skip_pauses(self) -> None:
+        """Make every waiting unit due now, as if its pause were over."""
+        with self.ledger.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE deletion_units SET next_attempt_at_us = 0 WHERE status = 'pending'")
+
+    def end_leases(self) -> None:
+        """Let every lease end, as if its worker had died."""
+        with self.ledger.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE deletion_units SET lease_until_us = 1 WHERE status = 'running'")
+
+    def view(self, job: str) -> JobView:
+        """Read a job."""
+        return self.ledger.job(job)
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """Read the control database."""
+        with self.ledger.engine.begin() as connection:
+            return [tuple(row) for row in connection.exec_driver_sql(query)]
+
+
+def bench(
+    folder: Path, *, crash: Crash = never, max_attempts: int = 5, page: int = 1000, lease: float = 15, cap: int = 2
+) -> Bench:
+    """Build an engine over fakes; the caller disposes `ledger.engine`."""
+    database = open_database(f"sqlite:///{folder / 'control.db'}")
+    upgrade(database)
+    gate = Gate(Keyring.create())
+    clock = FakeClock()
+    source, copies = FakeSource(gate), FakeCopies()
+    budgets = Budgets(unit=timedelta(seconds=120), lease=timedelta(seconds=lease))
+    stores = [Store(name="source", role=Role.SOURCE), Store(name="copies", role=Role.DERIVED)]
+    rules = Rules(stores=stores, page=page, quiet_time=timedelta(0), worker="test")
+    ledger = SqlLedger(
+        engine=database,
+        clock=clock,
+        rules=rules,
+        budgets=budgets,
+        cap=cap,
+        max_attempts=max_attempts,
+        crash=crash,
+    )
+    acceptance = Acceptance(
+        ledger=ledger,
+        clock=clock,
+        new_id=uuid7,
+        ref=partial(keyed_hash, b"reference-key-of-a-test"),
+        due=one_month_later,
+        crash=crash,
+    )
+    adapters: dict[str, StorageAdapter] = {"source": source, "copies": copies}
+    engine = Engine(
+        ledger=ledger,
+        adapters=adapters,
+        clock=clock,
+        new_id=uuid7,
+        budgets=budgets,
+        policy=RetryPolicy(max_attempts=max_attempts),
+        batch=50,
+        crash=crash,
+        log=structlog.get_logger(),
+    )
+    return Bench(
+        engine=engine,
+        ledger=ledger,
+        acceptance=acceptance,
+        source=source,
+        copies=copies,
+        clock=clock,
+        gate=gate,
+    )
+
+
+def fill(stage: Bench, key: str = "passport", count: int = 1, scope: Scope = ANNA) -> None:
+    """Give a user facts under a key, with two copies of each."""
+    for n in range(count):
+        fact = f"{scope.user}-{key}-{n:06}"
+        stage.source.records.add((scope.tenant, scope.user, key, fact))
+        stage.copies.records |= {(scope.tenant, scope.user, fact, f"{fact}-copy-{c}") for c in range(2)}
+
+
+def together(*calls: Callable[[], object]) -> None:
+    """Run calls in threads of their own, begun at the same moment."""
+    start = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], object]) -> None:
+        start.wait()
+        call()
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
