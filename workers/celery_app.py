@@ -23,22 +23,22 @@ def build(settings: Settings) -> Celery:
     """Make the Celery app of a deployment; nothing is registered at import."""
     engine, url = settings.engine, settings.broker_url.get_secret_value()
     app = Celery("expunge", broker=url)  # type: ignore[no-untyped-call] # Celery's edge
-    app.conf.update(
-        task_ignore_result=True,  # SQL is the result store
-        task_acks_late=True,
-        task_reject_on_worker_lost=True,  # the attempts counter in SQL ends a task that kills its own process
-        worker_prefetch_multiplier=1,
-        broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,
-        task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
-        task_soft_time_limit=engine.soft_time_limit.total_seconds(),
-        task_time_limit=engine.time_limit.total_seconds(),
-        worker_soft_shutdown_timeout=20,
-        worker_enable_soft_shutdown_on_idle=True,
-        worker_max_tasks_per_child=1000,
-        worker_hijack_root_logger=False,
-        **_of_broker(url, settings),
-    )
+    common = {
+        "task_ignore_result": True,  # SQL is the result store
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,  # the attempts counter in SQL ends a task that kills its own process
+        "worker_prefetch_multiplier": 1,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
+        "task_soft_time_limit": engine.soft_time_limit.total_seconds(),
+        "task_time_limit": engine.time_limit.total_seconds(),
+        "worker_soft_shutdown_timeout": 20,
+        "worker_enable_soft_shutdown_on_idle": True,
+        "worker_max_tasks_per_child": 1000,
+        "worker_hijack_root_logger": False,
+    }
+    app.conf.update({**common, **_of_broker(url, settings)})
     return app
 
 

@@ -13,6 +13,6 @@ from workers.celery_app import TASK
 def register(app: Celery, engine: Engine) -> None:
     """Bind the task to the engine of this process."""
 
-    @app.task(name=TASK)  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
+    @app.task(name=TASK, shared=False)  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
     def run(adapter: str, phase: str) -> None:
         drain(engine, adapter, Phase(phase))

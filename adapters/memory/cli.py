@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
 
@@ -105,9 +105,7 @@ def _store(state: Path | None) -> Iterator[MemoryStore]:
     from orchestrator import open_adapter  # noqa: PLC0415 - settings are read when a command runs
 
     try:
-        adapter = open_adapter(state, "memory")
-        if not isinstance(adapter, MemoryAdapter):
-            raise InvalidRequest("the adapter named memory is not this one", field="adapters.memory")
+        adapter = cast("MemoryAdapter", open_adapter(state, "memory"))
         try:
             yield adapter.store
         finally:

@@ -61,18 +61,11 @@ def reading(engine: sa.Engine, *, wait_ms: int = BUSY_MS) -> Iterator[sa.Connect
 
 def checkpoint(engine: sa.Engine) -> bool:
     """Empty the write-ahead log, which still holds what was overwritten; False while others use it."""
-    with translated(), engine.connect() as connection:
-        driver = connection.connection.dbapi_connection
-        if driver is None:  # pragma: no cover - a connection that was just taken has one
-            return False
-        cursor = driver.cursor()
-        # A reader may stay for long and nothing depends on this attempt: the next one comes.
-        cursor.execute("PRAGMA busy_timeout = 0")
-        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        busy = cursor.fetchone()[0]
-        cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        cursor.close()
-    return not busy
+    try:
+        with translated(), engine.connect() as connection:
+            return _truncate_log(connection.connection.driver_connection)
+    except StoreLocked:
+        return False
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -130,7 +123,8 @@ def _create(driver: sqlite3.Connection) -> None:
     found = driver.execute("PRAGMA user_version").fetchone()[0]
     if found not in {0, SCHEMA_VERSION}:
         driver.execute("ROLLBACK")
-        raise Permanent("The database belongs to another version of this adapter.", code=ErrorCode.STORE_REFUSED)
+        message = "The database belongs to another version of this adapter."
+        raise Permanent(message, code=ErrorCode.STORE_REFUSED)
     if found == 0:
         dialect = sqlite.dialect()
         for table in metadata.sorted_tables:
@@ -145,6 +139,16 @@ def _begin(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(options.get('wait_ms', BUSY_MS))}")
     connection.exec_driver_sql(f"BEGIN {options.get('begin', 'IMMEDIATE')}")
+
+
+def _truncate_log(driver: Any) -> bool:  # noqa: ANN401 - SQLAlchemy does not know its driver's type
+    # A reader may stay for long and nothing depends on this attempt: the next one comes.
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        busy, _pages, _moved = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    return not busy
 
 
 def _dialect_insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ class Fact:
     id: str
     key: str
     version: int
-    value: str
+    value: str = field(repr=False)
     source: str
     expires: float
 
@@ -132,9 +132,11 @@ def check(key: str, value: str, source: str, expires: float) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest("value must be valid Unicode", field="value") from None
+        message = "value must be valid Unicode"
+        raise InvalidRequest(message, field="value") from None
     if math.isnan(expires):
-        raise InvalidRequest("expires must be a number of seconds", field="expires")
+        message = "expires must be a number of seconds"
+        raise InvalidRequest(message, field="expires")
 
 
 def _pass_gate(

@@ -27,5 +27,6 @@ def find(connection: sa.Connection, order: EraseOrder) -> Holding:
 def _place(cursor: str) -> tuple[sa.Label[str] | sa.BindParameter[str], sa.BindParameter[int]]:
     fact_id, _, version = cursor.rpartition("@")
     if not fact_id or not (version.isascii() and version.isdigit()):
-        raise InvalidRequest("the cursor is not one of this store's", field="cursor")
+        message = "the cursor is not one of this store's"
+        raise InvalidRequest(message, field="cursor")
     return sa.literal(fact_id), sa.literal(int(version))

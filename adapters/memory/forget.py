@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -38,11 +38,10 @@ def forget(connection: sa.Connection, scope: Scope, key: str) -> Forgotten:
 def blank(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Sequence[Scope]:
     """Overwrite and deactivate what is not yet revoked; give the scope of each version that changed."""
     f = facts.c
-    query: sa.UpdateBase = (
+    query = (
         facts.update()
         .where(condition, f.state != "revoked")
         .values(value=BLANK, active=0, state="revoked")
         .returning(f.tenant, f.user_id, f.project)
     )
-    rows: Sequence[sa.Row[Any]] = connection.execute(query).all()
-    return [scope_of(*row) for row in rows]
+    return [scope_of(tenant, user, project) for tenant, user, project in connection.execute(query)]

@@ -61,7 +61,8 @@ def _revoke_once(connection: sa.Connection, gate: Gate, order: EraseOrder, job: 
     rows = connection.execute(sa.select(facts).where(condition).order_by(f.fact_id, f.version)).all()
     if order.held.intersection(i for r in rows for i in (r.fact_id, f"{KIND}:{r.fact_id}")):
         # Revoking destroys a value, so nothing of the job is done until the item is free.
-        raise Transient("An item of the selection is under a hold.")
+        message = "An item of the selection is under a hold."
+        raise Transient(message)
     cut_off = position_of(connection, order.scope.tenant)
     tombstones = list(_tombstones(connection, gate, order, rows, cut_off))
     changed = blank(connection, condition)
@@ -103,7 +104,8 @@ def _ordinal(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit()):
-        raise InvalidRequest("the cursor is not one of this store's", field="cursor")
+        message = "the cursor is not one of this store's"
+        raise InvalidRequest(message, field="cursor")
     return int(cursor)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -38,7 +39,8 @@ def register(
     if kind not in set(SourceKind):
         raise InvalidRequest(f"kind must be one of {', '.join(SourceKind)}", field="kind")
     if source in derived_from:
-        raise InvalidRequest("a source cannot be derived from itself", field="derived_from")
+        message = "a source cannot be derived from itself"
+        raise InvalidRequest(message, field="derived_from")
     ancestors = _closure(connection, scope.tenant, derived_from)
     refusal = gate.source_refused(scope.tenant, {source, *ancestors}, LocalTombstones(connection))
     if refusal is not None:
@@ -51,7 +53,8 @@ def register(
         same = all(known._mapping[name] == value for name, value in owner.items())  # noqa: SLF001 - public in SQLAlchemy
         if not same or ancestors != ancestors_of(connection, scope.tenant, source):
             # One answer for both: whose it is stays unsaid.
-            raise Refused("This source id was already accepted with other data.")
+            message = "This source id was already accepted with other data."
+            raise Refused(message)
         return int(known.position)
     position = _next_position(connection, scope.tenant)
     place = {"tenant": scope.tenant, "source_id": source}
@@ -63,7 +66,7 @@ def register(
     return position
 
 
-def row_of(connection: sa.Connection, tenant: str, source: str) -> sa.Row[tuple[str, str, str, int]] | None:
+def row_of(connection: sa.Connection, tenant: str, source: str) -> sa.Row[Any, Any, Any, Any] | None:
     """Give owner, kind and position of an accepted source."""
     s = accepted_sources.c
     query = sa.select(s.user_id, s.project, s.kind, s.position).where(s.tenant == tenant, s.source_id == source)

@@ -43,7 +43,7 @@ source_ancestry: Final = sa.Table(
     _text("tenant", key=True),
     _text("source_id", key=True),
     _text("ancestor_id", key=True),
-    sa.Index("source_ancestry_ancestor", "tenant", "ancestor_id"),
+    sa.Index("source_ancestry_ancestor", "tenant", "ancestor_id", "source_id"),
 )
 
 facts: Final = sa.Table(
@@ -72,7 +72,7 @@ facts: Final = sa.Table(
         sqlite_where=sa.text("active = 1"),
         postgresql_where=sa.text("active = 1"),
     ),
-    sa.Index("facts_handle", "tenant", "fact_id", "version", unique=True),
+    sa.Index("facts_handle", "fact_id", "version", "tenant", unique=True),
     sa.Index("facts_source", "tenant", "source"),
 )
 

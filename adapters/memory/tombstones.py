@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -55,6 +55,6 @@ def of_job(connection: sa.Connection, job: str) -> Iterator[Tombstone]:
     return map(_tombstone, connection.execute(query))
 
 
-def _tombstone(row: sa.Row[tuple[str, str, str, int]]) -> Tombstone:
+def _tombstone(row: sa.Row[Any, Any, Any, Any]) -> Tombstone:
     kind, key_id, mac, cut_off = row
     return Tombstone(kind=TombstoneKind(kind), key_id=key_id, mac=mac, cut_off=cut_off)

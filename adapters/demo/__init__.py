@@ -1,0 +1,1 @@
+"""`expunge demo`: one story told for real, with every claim checked by another road."""

@@ -1,0 +1,92 @@
+"""A real Celery worker in this process, woken over real brokers: fakeredis over TCP, redis-server, folders."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fakeredis
+import pytest
+import redis
+import structlog
+from celery.contrib.testing.worker import start_worker
+
+from orchestrator.domain.states import JobState
+from orchestrator.service import dispatch
+from orchestrator.settings import Settings
+from tests.fakes import ANNA, Bench, bench, fill
+from tests.servers import broker_url as _broker_url
+from workers.celery_app import CeleryBroker, build, queue
+from workers.tasks import register
+
+broker_url = _broker_url
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Bench]:
+    made = bench(tmp_path, lease=1)
+    yield made
+    made.ledger.engine.dispose()
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        threading.Event().wait(0.02)
+
+
+def test_hint_wakes_a_worker_that_carries_the_job_to_its_end(stage: Bench, broker_url: str, tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, broker_url=broker_url)
+    app = build(settings)
+    register(app, stage.engine)
+    fill(stage)
+    job = stage.file()
+    with start_worker(
+        app, pool="threads", concurrency=2, perform_ping_check=False, queues=[queue("source"), queue("copies")]
+    ):
+        dispatch.announce(stage.ledger, CeleryBroker(app), stage.ledger.crash)
+        until(lambda: stage.view(job).state is JobState.COMPLETED)
+    app.close()
+    assert stage.source.records == stage.copies.records == set()
+
+
+@pytest.mark.req("R137")
+def test_hint_that_the_broker_lost_is_sent_again(stage: Bench, broker_url: str, tmp_path: Path) -> None:
+    app = build(Settings(state_dir=tmp_path, broker_url=broker_url))
+    register(app, stage.engine)
+    fill(stage)
+    job = stage.file()
+    broker = CeleryBroker(app)
+    assert dispatch.announce(stage.ledger, broker, stage.ledger.crash) == 1
+    with app.connection_for_write() as connection:
+        connection.default_channel.queue_purge(queue("source"))
+    with start_worker(app, pool="solo", perform_ping_check=False, queues=[queue("source"), queue("copies")]):
+        log = structlog.get_logger()
+
+        def turn() -> bool:
+            dispatch.sweep(stage.ledger, stage.ledger.crash, log)
+            dispatch.announce(stage.ledger, broker, stage.ledger.crash)
+            return stage.view(job).state is JobState.COMPLETED
+
+        until(turn)
+    app.close()
+
+
+def test_message_carries_names_of_adapter_and_phase_alone(stage: Bench, broker_url: str, tmp_path: Path) -> None:
+    if broker_url.startswith("filesystem"):
+        pytest.skip("the bodies are read on the Redis brokers")
+    app = build(Settings(state_dir=tmp_path, broker_url=broker_url))
+    fill(stage)
+    stage.file("P1234567")
+    dispatch.announce(stage.ledger, CeleryBroker(app), stage.ledger.crash)
+    app.close()
+    with redis.Redis.from_url(broker_url) as client:
+        (body,) = client.lrange(queue("source"), 0, -1)
+    assert json.loads(body)["headers"]["argsrepr"] == "('source', 'revoke')"
+    for word in (ANNA.user, "P1234567"):
+        assert word.encode() not in body
+    assert fakeredis.__version__
