@@ -33,8 +33,8 @@ def build(settings: Settings) -> Celery:
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
         "task_soft_time_limit": engine.soft_time_limit.total_seconds(),
         "task_time_limit": engine.time_limit.total_seconds(),
+        # An idle worker stops at once: it holds no delayed message, because delays are kept in SQL.
         "worker_soft_shutdown_timeout": 20,
-        "worker_enable_soft_shutdown_on_idle": True,
         "worker_max_tasks_per_child": 1000,
         "worker_hijack_root_logger": False,
     }

@@ -146,7 +146,8 @@ class CacheAdapter:
         try:
             port = int((self._context.state_dir / PORT_FILE).read_text())
         except (OSError, ValueError):
-            raise StoreUnreachable("the embedded cache is not running: start it with `expunge up`") from None
+            message = "the embedded cache is not running: start it with `expunge up`"
+            raise StoreUnreachable(message) from None
         return self._options.url.replace(":0/", f":{port}/", 1)
 
     def _holding(self, order: EraseOrder, entries: Sequence[tuple[bytes, Sequence[bytes | None]]]) -> Holding:
@@ -183,7 +184,7 @@ class CacheAdapter:
                 continue
             handles = {self._keys.scope(order.scope)}
             if order.scope.project is None:
-                handles = {handle.decode() for handle in client.smembers(self._keys.scopes(order.scope))}
+                handles = {_text(handle) for handle in client.smembers(self._keys.scopes(order.scope))}
             for handle in sorted(handles):
                 raised(keys=[self._keys.fence(order.scope, handle)], args=[order.revision])
 
@@ -215,6 +216,11 @@ class CacheAdapter:
 
 def _lineage(order: EraseOrder) -> frozenset[str]:
     return frozenset(origin(target) for target in order.known)
+
+
+def _text(value: bytes | str) -> str:
+    """Give a value of the client as text: its type depends on a setting of the connection."""
+    return value if isinstance(value, str) else value.decode()
 
 
 def _read(client: redis.Redis, keys: Iterable[bytes]) -> list[Sequence[bytes | None]]:

@@ -12,7 +12,7 @@ from orchestrator import Scope, Target
 
 DEFAULT_TTL: Final = 86_400
 
-# KEYS: fence, entry, set of entries, set of scopes. ARGV: revision, answer, scope handle, origins, seconds, set seconds.
+# KEYS: fence, entry, set of entries, set of scopes. ARGV: revision, answer, scope handle, origins, seconds.
 FILL: Final = """
 if tonumber(redis.call('GET', KEYS[1]) or '-1') > tonumber(ARGV[1]) then return 0 end
 redis.call('DEL', KEYS[2])

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from orchestrator import ExpungeError
 
@@ -25,7 +25,7 @@ class Processes:
         self._log = (folder / "processes.log").open("ab")
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -24,8 +24,10 @@ KEYS: Final = 20
 VERSIONS: Final = 3
 ANSWERS: Final = 10
 SOURCE: Final = "trip-planning/turn-6"
-SECRET_KEY, SECRET: Final = "passport", "The passport number is P1234567."
-OTHER_KEY, OTHER_SECRET: Final = "allergy", "Allergic to walnuts, see letter Q7654321."
+SECRET_KEY: Final = "passport"
+SECRET: Final = "The passport number is P1234567."
+OTHER_KEY: Final = "allergy"
+OTHER_SECRET: Final = "Allergic to walnuts, see letter Q7654321."
 QUESTIONS: Final = {SECRET_KEY: "Which passport do I travel with?", OTHER_KEY: "What may I not eat?"}
 SECRETS: Final = ("P1234567", "Q7654321")
 TRANSCRIPT: Final = f"turn-6, reader-a: {SECRET} Please book the train.\n"
@@ -86,7 +88,7 @@ class World:
 
     def entries(self) -> dict[bytes, Mapping[bytes, bytes]]:
         """Read every cached answer raw, not through the library."""
-        client = self.cache.client()
+        client: Any = self.cache.client()
         return {key: client.hgetall(key) for key in client.scan_iter() if client.type(key) == b"hash"}
 
     def database(self) -> sqlite3.Connection:
