@@ -101,7 +101,7 @@ def _forget(story: Story) -> None:
         story.killed = was_killed(worker)
         story.say("the worker was killed after the cache had erased and before it was written down; a new one starts")
         story.processes.start("worker")
-    wait_for("the first job", lambda: run("status", job["id"], "--json")[1]["state"] == "completed")
+    run("watch", job["id"])
     _, second = run("request", *WHO, "--key", OTHER_KEY, "--reason", "user_request", "--wait", "--json")
     story.say(f"filed: forget key {OTHER_KEY}, job {second['id']}: {second['state']}")
     if story.fault == "nothing_found_is_said":

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -42,7 +43,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 def test_hint_wakes_a_worker_that_carries_the_job_to_its_end(stage: Bench, broker_url: str, tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path, broker_url=broker_url)
-    app = build(settings)
+    app: Any = build(settings)
     register(app, stage.engine)
     fill(stage)
     job = stage.file()
@@ -57,7 +58,7 @@ def test_hint_wakes_a_worker_that_carries_the_job_to_its_end(stage: Bench, broke
 
 @pytest.mark.req("R137")
 def test_hint_that_the_broker_lost_is_sent_again(stage: Bench, broker_url: str, tmp_path: Path) -> None:
-    app = build(Settings(state_dir=tmp_path, broker_url=broker_url))
+    app: Any = build(Settings(state_dir=tmp_path, broker_url=broker_url))
     register(app, stage.engine)
     fill(stage)
     job = stage.file()
@@ -78,7 +79,7 @@ def test_hint_that_the_broker_lost_is_sent_again(stage: Bench, broker_url: str, 
 
 
 def test_message_carries_names_of_adapter_and_phase_alone(stage: Bench, redis_url: str, tmp_path: Path) -> None:
-    app = build(Settings(state_dir=tmp_path, broker_url=redis_url))
+    app: Any = build(Settings(state_dir=tmp_path, broker_url=redis_url))
     fill(stage)
     stage.file("P1234567")
     dispatch.announce(stage.ledger, CeleryBroker(app), stage.ledger.crash)
