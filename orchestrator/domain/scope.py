@@ -46,6 +46,9 @@ def check_part(name: str, value: object) -> None:
     if len(value) > MAX_PART:
         message = f"{name} must have at most {MAX_PART} characters"
         raise InvalidRequest(message, field=name)
+    if "\0" in value:
+        message = f"{name} must not hold a NUL character, which PostgreSQL cannot store"
+        raise InvalidRequest(message, field=name)
     try:
         value.encode()
     except UnicodeEncodeError:

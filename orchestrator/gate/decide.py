@@ -114,8 +114,7 @@ class Gate:
 
         It does not change with rotation, so a store may use it in its own keys.
         """
-        oldest = min(self.keyring.key_ids, key=_key_order)
-        return keyed_hash(self.keyring.tenant_key(tenant, oldest), "handle", *parts)[:32]
+        return keyed_hash(self.keyring.tenant_key(tenant, self.keyring.oldest), "handle", *parts)[:32]
 
     def _make(self, tenant: str, kind: TombstoneKind, cut_off: int, *parts: str | None) -> Tombstone:
         key_id = self.keyring.current
@@ -171,7 +170,3 @@ def _blocks(tombstone: Tombstone, write: Write, origin: Origin) -> bool:
             return not fresh
         case _:
             return True
-
-
-def _key_order(key_id: str) -> tuple[int, str]:
-    return (len(key_id), key_id)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from functools import lru_cache
@@ -35,6 +35,7 @@ class Keyring:
             raise KeyringUnusable(message)
         self.current = current
         self._keys = dict(keys)
+        self.oldest = next(iter(self._keys))
         self.tenant_key = lru_cache(maxsize=4096)(self._derive)
 
     @property
@@ -57,8 +58,8 @@ class Keyring:
         try:
             ring = json.loads(text)
             entries = {str(name): (entry["secret"], entry["check"]) for name, entry in ring["keys"].items()}
-            current = ring["current"]
-        except (ValueError, TypeError, KeyError, AttributeError):
+            current = str(ring["current"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             message = "the keyring is not readable as JSON with `current` and `keys`"
             raise KeyringUnusable(message) from None
         return cls(current=current, keys={name: _checked(name, *entry) for name, entry in entries.items()})
@@ -78,7 +79,8 @@ class Keyring:
 
     def rotate(self) -> Keyring:
         """Give a ring with one more secret, which is current from now on."""
-        name = f"tk-{len(self._keys) + 1}"
+        numbers = [int(name[3:]) for name in self._keys if re.fullmatch(r"tk-[0-9]+", name)]
+        name = f"tk-{max(numbers, default=0) + 1}"
         return Keyring(current=name, keys={**self._keys, name: secrets.token_bytes(SECRET_BYTES)})
 
 
@@ -91,12 +93,12 @@ def _checked(name: str, secret_text: object, check: object) -> bytes:
     """Decode one secret and hold it against its check value."""
     try:
         secret = base64.b64decode(str(secret_text), validate=True)
-    except binascii.Error:
+    except ValueError:
         secret = b""
     if len(secret) < SECRET_BYTES:
         message = f"key {name!r} of the keyring is missing or shorter than {SECRET_BYTES} bytes"
         raise KeyringUnusable(message)
-    if not hmac.compare_digest(check_value(secret), str(check)):
+    if not hmac.compare_digest(check_value(secret).encode(), str(check).encode("utf-8", "surrogatepass")):
         message = f"key {name!r} of the keyring does not match its check value"
         raise KeyringUnusable(message)
     return secret

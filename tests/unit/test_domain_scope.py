@@ -13,7 +13,9 @@ from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.scope import MAX_PART, Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 
-PARTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(lambda s: bool(s.strip()))
+PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=40).filter(
+    lambda s: bool(s.strip())
+)
 SCOPES = st.builds(Scope, tenant=PARTS, user=PARTS, project=st.none() | PARTS)
 UNUSABLE = [None, 7, True, b"bytes", ["a"], "", " ", "\t\n", "\u3000"]
 
@@ -117,3 +119,8 @@ def test_a_subject_selector_takes_no_value() -> None:
     for value in ("", "user-1"):
         with pytest.raises(InvalidRequest, match="takes no value"):
             Selector(kind=SelectorKind.SUBJECT, value=value)
+
+
+def test_nul_is_refused_because_one_of_the_databases_cannot_store_it() -> None:
+    with pytest.raises(InvalidRequest, match="NUL"):
+        Scope(tenant="tenant-a", user="an\0na")

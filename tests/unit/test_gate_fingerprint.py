@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.gate.fingerprint import MAX_TOKENS, candidate_tokens, distinctive_tokens, fold, keyed_hash
@@ -44,15 +45,16 @@ def test_texts_that_differ_stay_two(text: str, other: str) -> None:
 
 @settings(deadline=None)
 @given(WILD)
+@example("\xdf\u0301")  # casefolding leaves a letter and an accent that could be one character
+@example("\u0130\u0331")
 def test_folding_twice_is_folding_once(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
 @settings(deadline=None)
 @given(WILD, st.sampled_from(["NFC", "NFD"]))
-def test_a_text_folds_alike_however_its_accents_are_stored(text: str, form: str) -> None:
-    other = unicodedata.normalize("NFD" if form == "NFD" else "NFC", text)
-    assert fold(other) == fold(text)
+def test_a_text_folds_alike_however_its_accents_are_stored(text: str, form: Literal["NFC", "NFD"]) -> None:
+    assert fold(unicodedata.normalize(form, text)) == fold(text)
 
 
 @settings(deadline=None)
@@ -98,7 +100,7 @@ def test_a_keyed_hash_is_64_hex_digits_and_depends_on_the_key() -> None:
 
 
 def test_a_keyed_hash_stays_what_it_was() -> None:
-    # Stored tombstones would stop to match if this ever changed.
+    # Stored tombstones would no longer match if this ever changed.
     assert keyed_hash(KEY, "text", '["t","u",null]', None, "dark") == STORED
 
 
