@@ -1,61 +1,78 @@
-"""Names in Redis: keyed hashes only, and one cluster slot for all that belongs to a user."""
+"""How the cache names its keys: by keyed handles, so that no key holds a person, a scope or a question.
+
+    {prefix}:{<subject>}:keys           set: keys of this subject's entries
+    {prefix}:{<subject>}:scopes         set: handles of the scopes that were ever filled
+    {prefix}:{<subject>}:rev:<scope>    number: fills made under an older revision are refused
+    {prefix}:{<subject>}:a:<answer>     hash: answer, scope, made_from, revision
+
+The braces put all keys of a subject into one slot of a cluster, so that a script may touch them together.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 
-from orchestrator import Gate, Scope, Target
+from orchestrator import Gate, Scope
+
+HANDLE_DIGITS = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class SubjectKeys:
+    """Every key of one user of one tenant begins with `base`."""
+
+    base: str
+
+    @property
+    def members(self) -> str:
+        """Name the set of entry keys."""
+        return f"{self.base}keys"
+
+    @property
+    def scopes(self) -> str:
+        """Name the set of scope handles."""
+        return f"{self.base}scopes"
+
+    def fence(self, scope: str) -> str:
+        """Name the revision fence of a scope, given its handle."""
+        return f"{self.base}rev:{scope}"
+
+    @property
+    def entries(self) -> str:
+        """Give what every entry key begins with."""
+        return f"{self.base}a:"
+
+    def keeps_books(self, key: str) -> bool:
+        """Tell whether a key of this subject is one of ours that holds no answer."""
+        return key in {self.members, self.scopes} or key.startswith(self.fence(""))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Keys:
-    """The key names of one prefix under one gate's keys."""
+    """The names of one cache: its prefix, and the gate that makes the handles."""
 
     gate: Gate
     prefix: str
 
-    def base(self, tenant: str, user: str) -> str:
-        """Give what every key of a user begins with: the braces keep them in one slot."""
-        return f"{self.prefix}:{{{self.gate.handle(tenant, 'cache', user)}}}:"
-
-    def entries(self, scope: Scope) -> str:
-        """Name the set of a user's entries."""
-        return self.base(scope.tenant, scope.user) + "keys"
-
-    def scopes(self, scope: Scope) -> str:
-        """Name the set of a user's scopes that have a fence or an entry."""
-        return self.base(scope.tenant, scope.user) + "scopes"
+    def subject(self, scope: Scope) -> SubjectKeys:
+        """Give the keys of the user of a scope, whatever the project."""
+        handle = self.gate.handle(scope.tenant, "cache", scope.user)
+        return SubjectKeys(base=f"{self.prefix}:{{{handle}}}:")
 
     def scope(self, scope: Scope) -> str:
-        """Give the handle of one exact scope."""
+        """Give the handle of exactly this scope."""
         return self.gate.handle(scope.tenant, "cache-scope", scope.canonical())
 
-    def fence(self, scope: Scope, handle: str) -> str:
-        """Name the revision fence of a scope given by its handle."""
-        return self.base(scope.tenant, scope.user) + "rev:" + handle
+    def entry(self, scope: Scope, question: str) -> str:
+        """Name the entry of a question in a scope."""
+        handle = self.gate.handle(scope.tenant, "cache-answer", scope.canonical(), question)
+        return f"{self.subject(scope).entries}{handle}"
 
-    def answer(self, scope: Scope, question: str) -> str:
-        """Name the entry of one question."""
-        asked = self.gate.handle(scope.tenant, "cache-answer", scope.canonical(), question)
-        return self.base(scope.tenant, scope.user) + "a:" + asked
+    def base_of(self, key: str) -> str:
+        """Cut a key to what tells its subject: all bases of a cache have one length."""
+        return key[: len(self.prefix) + len(":{}:") + HANDLE_DIGITS]
 
-
-def origin(target: Target) -> str:
-    """Name a version of a record as lineage."""
-    return f"{target.kind}:{target.id}@{target.version}"
-
-
-def dump_origins(targets: Iterable[Target]) -> str:
-    """Write down what an entry was made from."""
-    return json.dumps(sorted({origin(target) for target in targets}))
-
-
-def load_origins(text: bytes | None) -> frozenset[str]:
-    """Read what an entry was made from; unreadable lineage is as none."""
-    try:
-        names = json.loads(text or b"[]")
-    except ValueError:
-        return frozenset()
-    return frozenset(str(name) for name in names) if isinstance(names, list) else frozenset()
+    def pattern(self) -> str:
+        """Give the glob pattern of all keys of this cache, with the prefix taken literally."""
+        return re.sub(r"([\\*?\[\]^-])", r"\\\1", self.prefix) + ":*"

@@ -1,4 +1,8 @@
-"""The embedded cache: a fakeredis server in a process of its own. It keeps nothing on disk."""
+"""The embedded server: Redis in one process of this machine, for trying out and for the demo.
+
+It keeps everything in memory: what was cached and every fence is gone when it ends. Use a
+Redis of your own where the cache has to outlive that.
+"""
 
 from __future__ import annotations
 
@@ -8,45 +12,63 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from adapters.cache.adapter import PORT_FILE
+from adapters.cache.connection import PORT_FILE
+from adapters.cache.options import DEFAULT_URL, wants_embedded
+
+_LOOK_AT_PARENT: Final = 0.5
 
 
 def command(state_dir: Path, options: Mapping[str, object]) -> list[str] | None:
-    """Give the command of the embedded server, or None where the URL names a real one."""
-    if ":0/" not in str(options.get("url", "redis://127.0.0.1:0/0")):
+    """Give the command that starts the server, or None where the options name one that runs elsewhere."""
+    if not wants_embedded(str(options.get("url", DEFAULT_URL))):
         return None
     return [sys.executable, "-m", "adapters.cache.server", str(state_dir)]
 
 
-def serve(state_dir: Path) -> None:
-    """Serve on a free port of the loopback until SIGTERM, or until the parent process has died."""
-    try:
-        from fakeredis import TcpFakeServer  # noqa: PLC0415 - an extra
-        from fakeredis._clients._tcp_server import TCPFakeRequestHandler  # noqa: PLC0415
-    except ImportError:
-        sys.exit("the embedded cache needs fakeredis: pip install 'expunge[embedded]', or set adapters.cache.url")
+def main(state_dir: Path) -> int:
+    """Serve until SIGTERM, Ctrl-C or the end of the parent process; give the exit status."""
     over, parent = threading.Event(), os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
-    # Nagle's algorithm would hold back each answer for 40 ms.
+    try:
+        from fakeredis import TcpFakeServer  # noqa: PLC0415 - an optional dependency
+        from fakeredis._clients._tcp_server import TCPFakeRequestHandler  # noqa: PLC0415 - has no public name
+    except ImportError:
+        sys.stderr.write("the embedded cache needs fakeredis: install expunge[embedded]\n")
+        return 1
+    # Nagle's algorithm and delayed acknowledgements together cost 40 ms an answer.
     TCPFakeRequestHandler.disable_nagle_algorithm = True
     server = TcpFakeServer(("127.0.0.1", 0), server_type="redis")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, name="embedded-cache")
     thread.start()
-    port = state_dir / PORT_FILE
-    fresh = port.with_suffix(".new")
-    fresh.write_text(str(server.server_address[1]))
-    fresh.chmod(0o600)
-    fresh.replace(port)
+    port = str(server.server_address[1])
     try:
-        while not over.wait(0.5) and os.getppid() == parent:
+        _write(state_dir / PORT_FILE, port)
+        while not over.wait(_LOOK_AT_PARENT) and os.getppid() == parent:
             pass
     finally:
-        port.unlink(missing_ok=True)
+        _remove(state_dir / PORT_FILE, port)
         server.shutdown()
         server.server_close()
+        thread.join()
+    return 0
+
+
+def _write(path: Path, port: str) -> None:
+    """Write the port so that a reader sees all of it or none."""
+    half = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(port)
+    half.replace(path)
+
+
+def _remove(path: Path, port: str) -> None:
+    """Remove the port file, unless a server that was started after this one has written its own."""
+    if path.exists() and path.read_text() == port:
+        path.unlink()
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1])))

@@ -134,7 +134,8 @@ def test_full_disk_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_locked_database_is_red_without_a_stack_trace(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_engine: object) -> bool:
-        raise sa.exc.OperationalError("SELECT secret", {}, Exception("secret"))
+        statement = "SELECT secret"
+        raise sa.exc.OperationalError(statement, {}, Exception(statement))
 
     monkeypatch.setattr(doctor.migrate, "pending", refuse)
     assert red(state) == {"database": "OperationalError"}

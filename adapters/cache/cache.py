@@ -1,0 +1,61 @@
+"""The answer cache of an application: filled only by work that is as new as the scope's revision.
+
+Principle: whoever fills an answer names the revision under which its facts were read. A
+deletion job raises the fence before it removes anything, so a slow reader cannot put back
+what was read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import redis
+
+from adapters.cache import lua
+from adapters.cache.connection import translated
+from adapters.cache.entry import origins
+from adapters.cache.keys import Keys
+from orchestrator import Gate, InvalidRequest, Scope, Target
+
+DAY: Final = 86_400.0
+
+
+class AnswerCache:
+    """Answers to questions, each in exactly one scope. Do not let Redis evict keys that have no expiry."""
+
+    def __init__(self, client: redis.Redis, gate: Gate, prefix: str = "cache") -> None:
+        """Bind the cache to a client, which stays the caller's to close."""
+        self._keys = Keys(gate=gate, prefix=prefix)
+        self._client = client
+        self._fill = client.register_script(lua.FILL)
+
+    def put(
+        self,
+        scope: Scope,
+        question: str,
+        answer: str,
+        made_from: Sequence[Target],
+        revision: int,
+        ttl: float = DAY,
+    ) -> bool:
+        """Keep an answer for `ttl` seconds; False if the scope has changed since `revision`.
+
+        Read the revision before the facts. `made_from` names everything that went into the
+        answer: what is not named is not found when it is to go.
+        """
+        if revision < 0 or ttl <= 0:
+            field = "revision" if revision < 0 else "ttl"
+            message = f"{field} is out of range"
+            raise InvalidRequest(message, field=field)
+        subject, handle = self._keys.subject(scope), self._keys.scope(scope)
+        keys = [self._keys.entry(scope, question), subject.fence(handle), subject.members, subject.scopes]
+        lasts_ms = max(1, round(ttl * 1000))
+        with translated():
+            return bool(self._fill(keys=keys, args=[revision, lasts_ms, handle, answer, origins(made_from)]))
+
+    def get(self, scope: Scope, question: str) -> str | None:
+        """Give the answer to a question of exactly this scope, or None."""
+        with translated():
+            found = self._client.hget(self._keys.entry(scope, question), "answer")
+        return found.decode() if isinstance(found, bytes) else found

@@ -1,0 +1,49 @@
+"""The scripts: what must happen together runs inside the server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FILL: Final = """
+-- KEYS: entry, fence, set of entry keys, set of scopes
+-- ARGV: revision, ttl in ms, scope, answer, made_from
+local fence = tonumber(redis.call('GET', KEYS[2]) or '0')
+if tonumber(ARGV[1]) < fence then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'answer', ARGV[4], 'scope', ARGV[3], 'made_from', ARGV[5], 'revision', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('SADD', KEYS[3], KEYS[1])
+redis.call('SADD', KEYS[4], ARGV[3])
+-- Entries expire without leaving the set: each fill looks at two members, which keeps the dead ones few.
+for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[3], 2)) do
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('SREM', KEYS[3], key)
+  end
+end
+return 1
+"""
+"""Compare with the fence, write, expire and enter into the sets: a fill is there as a whole or not at all."""
+
+RAISE: Final = """
+-- KEYS: fences; ARGV: revision
+for _, key in ipairs(KEYS) do
+  if tonumber(redis.call('GET', key) or '0') < tonumber(ARGV[1]) then
+    redis.call('SET', key, ARGV[1])
+  end
+end
+return #KEYS
+"""
+"""Raise fences; a fence never sinks."""
+
+REMOVE: Final = """
+-- KEYS: set of entry keys, entries
+local gone = {}
+for i = 2, #KEYS do
+  gone[i - 1] = redis.call('UNLINK', KEYS[i])
+  redis.call('SREM', KEYS[1], KEYS[i])
+end
+return gone
+"""
+"""Unlink entries and take them off the set in one step, so that no fill comes between; 1 for each that was there."""

@@ -1,0 +1,47 @@
+"""What an operator may set for the cache."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from orchestrator import InvalidRequest
+
+NAME: Final = "cache"
+DEFAULT_URL: Final = "redis://127.0.0.1:0/0"
+
+
+class Options(BaseModel):
+    """The options of the cache adapter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: str = Field(default=DEFAULT_URL, repr=False, description="Redis; port 0 is the embedded server's")
+    prefix: str = Field(default=NAME, pattern=r"^[a-z0-9-]{1,32}\z", description="first part of every key")
+    timeout: float = Field(default=5, gt=0, description="seconds to wait for an answer of Redis")
+
+    @field_validator("url")
+    @classmethod
+    def _is_redis(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in {"redis", "rediss"} or not parts.hostname or (parts.port or 0) < 0:
+            message = "not a URL of the form redis://HOST:PORT/DB"
+            raise ValueError(message)
+        return url
+
+
+def read(options: dict[str, object]) -> Options:
+    """Check the options; a wrong one raises `InvalidRequest` that names it and what is allowed."""
+    try:
+        return Options.model_validate(options)
+    except ValidationError as error:
+        wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
+        message = f"adapter {NAME}: option {wrong} is not valid (allowed: {', '.join(Options.model_fields)})"
+        raise InvalidRequest(message, field=f"adapters.{NAME}.{wrong}") from None
+
+
+def wants_embedded(url: str) -> bool:
+    """Tell whether a URL stands for the embedded server."""
+    return read({"url": url}) is not None and urlsplit(url).port == 0
