@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, assert_never, cast
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import SourceAdapter, StorageAdapter
+from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter
 from orchestrator.domain.errors import BadAnswer
 from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
@@ -65,23 +65,27 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
 def _call(engine: Engine, store: StorageAdapter, phase: Phase, units: Sequence[Claimed]) -> list[Answered]:
     """Call the adapter for the whole batch and judge each answer on its own."""
     orders = [unit.order for unit in units]
-    verb: Callable[[Any], Sequence[object]]
     try:
-        match phase:
-            case Phase.REVOKE:
-                verb = cast("SourceAdapter", store).revoke
-            case Phase.FIND:
-                verb = store.find
-            case Phase.ERASE:
-                verb = store.erase
-            case Phase.VERIFY:
-                verb = store.verify
-        answers = list(verb(orders))
+        answers = list(_verb(store, phase)(orders))
     except Exception as error:  # noqa: BLE001 - whatever an adapter raises becomes a decision, here and nowhere else
         return [_failed(engine, unit, error) for unit in units]
     if len(answers) != len(orders):
         return [_failed(engine, unit, BadAnswer()) for unit in units]
     return [_judged(engine, unit, answer) for unit, answer in zip(units, answers, strict=True)]
+
+
+def _verb(store: StorageAdapter, phase: Phase) -> Callable[[Sequence[EraseOrder]], Sequence[object]]:
+    match phase:
+        case Phase.REVOKE:
+            return cast("SourceAdapter", store).revoke
+        case Phase.FIND:
+            return store.find
+        case Phase.ERASE:
+            return store.erase
+        case Phase.VERIFY:
+            return store.verify
+        case _:
+            assert_never(phase)
 
 
 def _judged(engine: Engine, unit: Claimed, answer: object) -> Answered:
@@ -128,7 +132,7 @@ def _tell(engine: Engine, answers: Sequence[Answered], dropped: frozenset[UUID])
                 engine.log.warning("unit.parked", **facts, error=answer.code.value, reason=park.reason.value)
             case Failed():
                 engine.log.warning("unit.failed", **facts, error=answer.code.value, attempt=unit.order.attempt)
-            case Finished(receipt=None):
-                engine.log.info("targets.found", **facts, targets=len(answer.targets))
             case Finished(receipt=Receipt() as receipt):
                 engine.log.info("receipt.stored", **facts, outcome=receipt.outcome.value, erased=receipt.erased)
+            case _:
+                engine.log.info("targets.found", **facts, targets=len(answer.targets))

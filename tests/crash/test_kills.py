@@ -11,8 +11,10 @@ import itertools
 import random
 import signal
 import sqlite3
+import subprocess
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,10 @@ POINTS = [
     CrashPoint.AFTER_EFFECT,
     CrashPoint.AFTER_COMMIT,
 ]
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is not None
 
 
 def scope(n: int, tenant: str = "tenant-a") -> Scope:
@@ -114,7 +120,7 @@ def test_hundred_jobs_survive_twenty_kills(tmp_path: Path) -> None:
         kills: Counter[str] = Counter()
         for point in itertools.islice(itertools.cycle(POINTS), KILLS + 4):
             worker = processes.start("worker", crash_at=f"{point}:{rng.randint(1, 3)}")
-            wait_for("the crash", lambda w=worker: w.poll() is not None)
+            wait_for("the crash", partial(has_ended, worker))
             assert worker.returncode == -signal.SIGKILL
             kills[point] += 1
         assert any(control.ledger.job(job).state != "completed" for job in jobs), "the kills came too late to tell"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from orchestrator import doctor
 from orchestrator.bootstrap import SystemClock, initialise, open_control
-from orchestrator.store import engine
+from orchestrator.store import engine, migrate
 from orchestrator.store.migrate import upgrade
 from tests.servers import fake_redis
 
@@ -137,5 +137,5 @@ def test_locked_database_is_red_without_a_stack_trace(state: Path, monkeypatch: 
         statement = "SELECT secret"
         raise sa.exc.OperationalError(statement, {}, Exception(statement))
 
-    monkeypatch.setattr(doctor.migrate, "pending", refuse)
+    monkeypatch.setattr(migrate, "pending", refuse)
     assert red(state) == {"database": "OperationalError"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from orchestrator.domain.errors import IdempotencyConflict, JobNotFound
 from orchestrator.domain.job import Purpose, Result
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
+from orchestrator.service.drain import drain
 from orchestrator.service.run_batch import run_batch
 from tests.fakes import ANNA, Bench, bench, fill, together
 
@@ -393,3 +396,55 @@ def test_neighbour_in_another_tenant_with_the_same_ids_is_untouched(stage: Bench
     stage.run()
     assert {r[0] for r in stage.source.records | stage.copies.records} == {"tenant-b"}
     assert len(stage.copies.records) == 2
+
+
+def test_lease_is_renewed_while_a_call_runs(tmp_path: Path) -> None:
+    made = bench(tmp_path, lease=0.15)
+    fill(made)
+    over = threading.Event()
+
+    def slow(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == "revoke":
+            over.wait(0.6)
+            made.ledger.sweep()
+
+    made.source.before = slow
+    job = made.file()
+    made.run()
+    assert made.view(job).attempts == 1
+    assert made.view(job).state is JobState.COMPLETED
+    made.ledger.engine.dispose()
+
+
+def test_lease_is_not_renewed_past_the_budget_of_the_unit(tmp_path: Path) -> None:
+    made = bench(tmp_path, lease=0.15)
+    fill(made)
+    over = threading.Event()
+
+    def slow(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == "revoke" and made.source.calls["revoke"] == 0:
+            made.clock.at += timedelta(hours=1)
+            over.wait(0.5)
+            made.ledger.sweep()
+
+    made.source.before = slow
+    job = made.file()
+    with capture_logs() as logs:
+        made.run()
+    assert "answer.dropped" in [log["event"] for log in logs]
+    assert made.view(job).attempts == 2
+    made.ledger.engine.dispose()
+
+
+def test_drain_ends_when_its_budget_is_over(stage: Bench) -> None:
+    fill(stage)
+    job = stage.file()
+
+    def late(_phase: str, _orders: Sequence[EraseOrder]) -> None:
+        stage.clock.at += timedelta(minutes=1)
+
+    stage.source.before = late
+    assert drain(stage.engine, "source", Phase.REVOKE) == 1
+    assert stage.view(job).state is JobState.SOURCE_REVOKED
+    assert stage.ledger.due(["source", "copies"])
+    assert drain(stage.engine, "source", Phase.VERIFY) > 0
