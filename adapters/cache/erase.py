@@ -40,24 +40,22 @@ def _raise(
     wanted: Sequence[list[str]],
     in_time: Callable[[], None],
 ) -> None:
-    raising = [(o, keys.subject(o.scope), o.revision) for o in orders if o.revision is not None]
+    raising = [(o, o.revision, w) for o, w in zip(orders, wanted, strict=True) if o.revision is not None]
     with client.pipeline(transaction=False) as pipeline:
-        for _, subject, _ in raising:
-            pipeline.smembers(subject.scopes)
+        for order, _, _ in raising:
+            pipeline.smembers(keys.subject(order.scope).scopes)
         filled = pipeline.execute()
     # A source reaches into all of the user's projects; the entries it led to say into which.
-    by_source = [
-        key for o, w in zip(orders, wanted, strict=True) if o.selector.kind is SelectorKind.SOURCE for key in w
-    ]
-    entries = read(client, by_source, in_time)
-    targets = {order.unit: w for order, w in zip(orders, wanted, strict=True)}
+    by_source = [w if order.selector.kind is SelectorKind.SOURCE else [] for order, _, w in raising]
+    entries = read(client, (key for of_order in by_source for key in of_order), in_time)
     script = client.register_script(lua.RAISE)
     in_time()
     with client.pipeline(transaction=False) as pipeline:
-        for (order, subject, revision), handles in zip(raising, filled, strict=True):
-            scopes = {keys.scope(order.scope), *_scopes_of(entries, targets[order.unit])}
+        for (order, revision, _), handles, reached in zip(raising, filled, by_source, strict=True):
+            scopes = {keys.scope(order.scope), *_scopes_of(entries, reached)}
             if order.scope.project is None:
                 scopes |= {handle.decode() for handle in handles}
+            subject = keys.subject(order.scope)
             script(keys=[subject.fence(scope) for scope in sorted(scopes)], args=[revision], client=pipeline)
         pipeline.execute()
 

@@ -1,0 +1,99 @@
+"""The suite is tested by adapters that break it: each must fail, by the laws that are named here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from orchestrator.testing import AdapterContract
+from tests.contract import mutants
+from tests.contract.stores import cache_in, memory_in
+
+Open: TypeAlias = Callable[[Path], AbstractContextManager[Any]]
+ALL_AND_ONLY = "01_takes_all_and_only_its_targets"
+BATCH = "01_counts_each_order_of_a_batch"
+IDS = "02_ids_are_exact"
+TENANT = "03_another_tenant_looks_like_nothing"
+REPEAT = "04_a_repeat_changes_nothing"
+PAGES = "05_pages"
+UNKNOWN = "06_an_unknown_id_is_nothing_found"
+PRESENT = "06_what_is_there_is_never_absent"
+UNREACHABLE = "07_an_unreachable_store_is_transient"
+LATE = "08_a_late_writer_is_refused_or_found"
+LIE = "09_a_lie_is_caught_by_verify"
+TELLS = "12_nothing_personal_is_told"
+
+# The laws that must catch a mutant; others may catch it too.
+CAUGHT_BY: dict[str, set[str]] = {
+    "soft delete": {ALL_AND_ONLY, BATCH, PAGES},
+    "wipe-everyone": {ALL_AND_ONLY, IDS, PAGES, LATE},
+    "prefix delete": {ALL_AND_ONLY, IDS, LATE},
+    "partial page": {PAGES},
+    "lazy": {ALL_AND_ONLY, BATCH, TENANT, UNKNOWN},
+    "zero-match success": {BATCH, TENANT, REPEAT, UNKNOWN},
+    "copy under a derived key": {ALL_AND_ONLY, BATCH, IDS, PAGES},
+    "cache-only": {ALL_AND_ONLY, BATCH, REPEAT, LATE},
+    "same-path verify": {LIE},
+    "swallowed error": {UNREACHABLE},
+    "swallowed look": {UNREACHABLE},
+    "counts the neighbour": {ALL_AND_ONLY, IDS, PAGES},
+    "sees the neighbour": {ALL_AND_ONLY, TENANT, REPEAT, LATE},
+    "tenant-blind": {TENANT},
+    "no fence": {LATE},
+    "tells text": {TELLS},
+}
+# Laws that the real adapter breaks as it stands: they tell nothing of its mutants.
+OPEN: dict[str, set[str]] = {"memory": set(), "cache": {PRESENT}}
+MUTANTS = {"memory": mutants.MEMORY, "cache": mutants.CACHE}
+
+
+class Short(AdapterContract):
+    sizes = (mutants.LIMIT + 1,)
+
+
+@pytest.fixture
+def opening(request: pytest.FixtureRequest, fake_url: str) -> Open:
+    return memory_in if request.param == "memory" else partial(cache_in, url=fake_url)
+
+
+def broken(open_store: Open, folder: Path, mutate: mutants.Mutation = lambda _: None) -> set[str]:
+    """Run every law on a store of its own; give the names of those that fail."""
+    found = set()
+    for name, law in Short.laws().items():
+        with open_store(folder / name) as store:
+            store.adapter.max_batch = 20  # what a batch holds changes no law
+            mutate(store)
+            try:
+                law(Short(), store)
+            except Exception:  # noqa: BLE001 - a law fails by whatever it raises
+                found.add(name.removeprefix("test_law_"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("opening", "name", "mutant"),
+    [(name, name, mutant) for name, some in MUTANTS.items() for mutant in some],
+    indirect=["opening"],
+)
+def test_a_mutant_breaks_its_laws(opening: Open, name: str, mutant: str, tmp_path: Path) -> None:
+    caught = broken(opening, tmp_path, MUTANTS[name][mutant]) - OPEN[name]
+    sys.stdout.write(f"{name} | {mutant} | {', '.join(sorted(caught))}\n")
+    assert caught >= CAUGHT_BY[mutant]
+
+
+@pytest.mark.parametrize(("opening", "name"), [(name, name) for name in MUTANTS], indirect=["opening"])
+def test_the_unmutated_adapter_breaks_none(opening: Open, name: str, tmp_path: Path) -> None:
+    assert broken(opening, tmp_path) == OPEN[name]
+
+
+def test_every_law_catches_a_mutant_and_every_mutant_is_named() -> None:
+    assert set(CAUGHT_BY) == {mutant for some in MUTANTS.values() for mutant in some}
+    assert all(CAUGHT_BY.values())
+    numbers = {law[:2] for laws in CAUGHT_BY.values() for law in laws}
+    assert numbers == {name.removeprefix("test_law_")[:2] for name in Short.laws()}
