@@ -35,6 +35,9 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 requirements: setup ## Print which requirements have a test; fail where one of this release has none
 	$(BIN)/python tests/requirements.py
 
+bench: setup ## Compare the engine with a script written by hand, as a ratio in one run
+	PYTHONPATH=. $(BIN)/python benchmarks/forget.py
+
 run: setup ## Run dispatcher, worker and embedded services on the state directory .expunge
 	$(BIN)/expunge init
 	$(BIN)/expunge up
@@ -44,4 +47,4 @@ lock: setup ## Renew the locked requirements after a change of pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded -o requirements/run.lock pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded --extra dev -o requirements/dev.lock pyproject.toml
 
-.PHONY: help setup demo test check requirements run lock
+.PHONY: help setup demo test check requirements bench run lock
