@@ -448,3 +448,24 @@ def test_drain_ends_when_its_budget_is_over(stage: Bench) -> None:
     assert stage.view(job).state is JobState.SOURCE_REVOKED
     assert stage.ledger.due(["source", "copies"])
     assert drain(stage.engine, "source", Phase.VERIFY) > 0
+
+
+def test_stale_commit_is_dropped_while_another_worker_holds_the_unit(stage: Bench) -> None:
+    fill(stage)
+    job = stage.file()
+    others: list[int] = []
+
+    def take_over(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == "erase" and not others:
+            stage.end_leases()
+            stage.ledger.sweep()
+            (unit,) = stage.ledger.claim("copies", Phase.ERASE, owner="another", limit=9)
+            others.append(unit.order.fence)
+
+    stage.copies.before = take_over
+    with capture_logs() as logs:
+        stage.run()
+    assert [log["event"] for log in logs].count("answer.dropped") == 1
+    assert [r for r in stage.ledger.receipts(job) if (r.adapter, r.phase) == ("copies", "erase")] == []
+    held = stage.rows("SELECT lease_owner, fence FROM deletion_units WHERE status = 'running'")
+    assert held == [("another", others[0])]
