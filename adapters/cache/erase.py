@@ -1,8 +1,9 @@
 """Erasing: fences first, then exactly the keys of the orders, each only if its own subject may hold it.
 
 Principles: nothing is removed before the scope refuses older fills. A key is removed because
-an order names it, never because it matches; one of another subject is not touched and is
-absent to this order. What is counted is what the server gave back.
+an order names it, never because it matches. One of another user of the tenant is not touched,
+and if it is there it counts as left over; one of another tenant is absent to this order. What
+is counted is what the server gave back.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ def erase(client: redis.Redis, keys: Keys, orders: Sequence[EraseOrder], in_time
     ]
     _raise(client, keys, orders, wanted, in_time)
     gone = _remove(client, subjects, wanted, in_time)
+    left = _left_over(client, subjects, orders, in_time)
     return [
-        Erased(erased=count, already_absent=len(order.targets) - count)
-        for order, count in zip(orders, gone, strict=True)
+        Erased(erased=count, already_absent=len(order.targets) - count - others)
+        for order, count, others in zip(orders, gone, left, strict=True)
     ]
 
 
@@ -87,6 +89,29 @@ def _remove(
         for (n, _, _), answer in zip(batch, answers, strict=True):
             gone[n] += sum(answer)
     return gone
+
+
+def _left_over(
+    client: redis.Redis, subjects: Sequence[SubjectKeys], orders: Sequence[EraseOrder], in_time: Callable[[], None]
+) -> list[int]:
+    """Give how many keys of each order are there, in its tenant, and not its to remove."""
+    asked = [
+        (n, t.id)
+        for n, (order, subject) in enumerate(zip(orders, subjects, strict=True))
+        for t in order.targets
+        if t.kind == KIND and t.id.startswith(subject.tenant) and not t.id.startswith(subject.entries)
+    ]
+    left = [0] * len(orders)
+    for start in range(0, len(asked), AT_ONCE):
+        chunk = asked[start : start + AT_ONCE]
+        in_time()
+        with client.pipeline(transaction=False) as pipeline:
+            for _, key in chunk:
+                pipeline.exists(key)
+            answers = pipeline.execute()
+        for (n, _), there in zip(chunk, answers, strict=True):
+            left[n] += there
+    return left
 
 
 def _round_trips(

@@ -5,7 +5,9 @@
     {prefix}:{<subject>}:rev:<scope>    number: fills made under an older revision are refused
     {prefix}:{<subject>}:a:<answer>     hash: answer, scope, made_from, revision
 
-The braces put all keys of a subject into one slot of a cluster, so that a script may touch them together.
+A subject is the handle of its tenant and then its own: whether a key is another user's of the same tenant can be
+told, whose it is cannot. The braces put all keys of a subject into one slot of a cluster, so that a script may touch
+them together.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ from dataclasses import dataclass
 
 from orchestrator import Gate, Scope
 
-HANDLE_DIGITS = 32
+_TENANT_DIGITS = 16
+_HANDLE_DIGITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubjectKeys:
-    """Every key of one user of one tenant begins with `base`."""
+    """Every key of one user of one tenant begins with `base`, every key of that tenant with `tenant`."""
 
+    tenant: str
     base: str
 
     @property
@@ -57,8 +61,9 @@ class Keys:
 
     def subject(self, scope: Scope) -> SubjectKeys:
         """Give the keys of the user of a scope, whatever the project."""
+        tenant = f"{self.prefix}:{{{self.gate.handle(scope.tenant, 'cache-tenant')[:_TENANT_DIGITS]}"
         handle = self.gate.handle(scope.tenant, "cache", scope.user)
-        return SubjectKeys(base=f"{self.prefix}:{{{handle}}}:")
+        return SubjectKeys(tenant=tenant, base=f"{tenant}{handle}}}:")
 
     def scope(self, scope: Scope) -> str:
         """Give the handle of exactly this scope."""
@@ -71,7 +76,7 @@ class Keys:
 
     def base_of(self, key: str) -> str:
         """Cut a key to what tells its subject: all bases of a cache have one length."""
-        return key[: len(self.prefix) + len(":{}:") + HANDLE_DIGITS]
+        return key[: len(self.prefix) + len(":{}:") + _TENANT_DIGITS + _HANDLE_DIGITS]
 
     def pattern(self) -> str:
         """Give the glob pattern of all keys of this cache, with the prefix taken literally."""

@@ -336,6 +336,17 @@ def cache_no_fence(store: CacheUnderTest) -> None:
     _set(store.adapter, erase=mutant, verify=look)
 
 
+def cache_takes_left_over_for_absent(store: CacheUnderTest) -> None:
+    """Count whatever was not erased as absent, also what is there and belongs to another user."""
+    erase = store.adapter.erase
+
+    def mutant(orders: Orders) -> Sequence[Erased]:
+        answers = zip(orders, erase(orders), strict=True)
+        return [replace(answer, already_absent=len(order.targets) - answer.erased) for order, answer in answers]
+
+    _set(store.adapter, erase=mutant)
+
+
 EVERY: dict[str, Mutation] = {
     "partial page": partial_page,
     "lazy": lazy,
@@ -363,4 +374,5 @@ CACHE: dict[str, Mutation] = {
     "copy under a derived key": cache_derived_copy,
     "cache-only": cache_only,
     "no fence": cache_no_fence,
+    "left over as absent": cache_takes_left_over_for_absent,
 }

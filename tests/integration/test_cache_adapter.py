@@ -77,7 +77,7 @@ class Cache:
         return replace(made, **changes)  # type: ignore[arg-type]
 
     def key(self, scope: Scope, question: str) -> str:
-        base = self.gate.handle(scope.tenant, "cache", scope.user)
+        base = self.gate.handle(scope.tenant, "cache-tenant")[:16] + self.gate.handle(scope.tenant, "cache", scope.user)
         return f"cache:{{{base}}}:a:{self.gate.handle(scope.tenant, 'cache-answer', scope.canonical(), question)}"
 
     def found(self, order: EraseOrder) -> tuple[Target, ...]:
@@ -245,22 +245,24 @@ def test_two_orders_of_a_batch_that_name_one_key_count_it_once(cache: Cache) -> 
     assert cache.adapter.erase(orders) == [Erased(erased=1), Erased(already_absent=1)]
 
 
-def test_another_subjects_key_is_not_touched_and_counts_as_absent(cache: Cache) -> None:
+def test_another_users_key_is_not_touched_and_never_counts_as_absent(cache: Cache) -> None:
     for scope in (FOREIGN, NEIGHBOUR):
         cache.fill(scope, "goes", PASSPORT)
     before = cache.dump()
-    foreign = tuple(Target(kind="cache_key", id=cache.key(s, "goes")) for s in (FOREIGN, NEIGHBOUR))
-    order = cache.order(kind=SelectorKind.SUBJECT, targets=foreign, known=(PASSPORT,), revision=2)
-    assert cache.adapter.erase([order]) == [Erased(already_absent=2)]
+    there, foreign = (Target(kind="cache_key", id=cache.key(s, "goes")) for s in (NEIGHBOUR, FOREIGN))
+    gone = Target(kind="cache_key", id=cache.key(NEIGHBOUR, "never asked"))
+    order = cache.order(kind=SelectorKind.SUBJECT, targets=(there, foreign, gone), known=(PASSPORT,), revision=2)
+    (answer,) = cache.adapter.erase([order])
+    assert answer == Erased(already_absent=2)  # the other tenant's and the one that is not there
     assert cache.dump() == before
     assert cache.remaining(order) == 0
 
 
-def test_bookkeeping_is_no_target(cache: Cache) -> None:
+def test_bookkeeping_is_not_removed_and_counts_as_left_over(cache: Cache) -> None:
     cache.fill(ANNA, "stays", ALLERGY)
     base = cache.key(ANNA, "").split(":a:")[0]
-    books = tuple(Target(kind="cache_key", id=f"{base}:{name}") for name in ("keys", "scopes"))
-    assert cache.adapter.erase([cache.order(targets=books)]) == [Erased(already_absent=2)]
+    books = tuple(Target(kind="cache_key", id=f"{base}:{name}") for name in ("keys", "scopes", "rev:unknown"))
+    assert cache.adapter.erase([cache.order(targets=books)]) == [Erased(already_absent=1)]
     assert cache.raw.exists(*(t.id for t in books)) == 2
 
 
