@@ -1,0 +1,57 @@
+"""Filling the cache: an answer belongs to exactly its scope, expires, and names nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator import InvalidRequest, Scope, SelectorKind
+from tests.integration.cache_harness import ALLERGY, ANNA, ELSEWHERE, EVERYWHERE, FOREIGN, NEIGHBOUR, PASSPORT, Cache
+
+
+def test_answer_is_given_back_in_exactly_its_scope(cache: Cache) -> None:
+    cache.fill(ANNA, "Which passport?", PASSPORT)
+    assert cache.answers.get(ANNA, "Which passport?") == "answer to Which passport?"
+    for scope in (ELSEWHERE, EVERYWHERE, NEIGHBOUR, FOREIGN):
+        assert cache.answers.get(scope, "Which passport?") is None
+    assert cache.answers.get(ANNA, "which passport?") is None
+
+
+def test_answer_expires_and_is_then_no_target(cache: Cache) -> None:
+    assert cache.answers.put(ANNA, "soon gone", "x", [PASSPORT], 1, 3600)
+    key = cache.key(ANNA, "soon gone")
+    assert 0 < cache.raw.ttl(key) <= 3600
+    cache.raw.delete(key)  # as expiry does: the set of keys still lists it
+    for order in (cache.order(known=(PASSPORT,)), cache.order(kind=SelectorKind.SUBJECT)):
+        assert cache.found(order) == ()
+        assert cache.remaining(order) == 0
+    (holding,) = cache.adapter.find([cache.order()])
+    assert holding.no_lineage == 0
+
+
+def test_second_fill_replaces_the_lineage_and_the_expiry(cache: Cache) -> None:
+    cache.answers.put(ANNA, "q", "old", [PASSPORT], 1, 10)
+    cache.answers.put(ANNA, "q", "new", [ALLERGY], 1, 9999)
+    assert cache.answers.get(ANNA, "q") == "new"
+    assert cache.raw.ttl(cache.key(ANNA, "q")) > 5000
+    assert cache.found(cache.order(known=(PASSPORT,))) == ()
+
+
+@pytest.mark.parametrize(("field_name", "revision", "ttl"), [("revision", -1, 1), ("ttl", 1, 0)])
+def test_fill_out_of_range_is_refused(cache: Cache, field_name: str, revision: int, ttl: float) -> None:
+    with pytest.raises(InvalidRequest, match=field_name):
+        cache.answers.put(ANNA, "q", "a", [], revision, ttl)
+
+
+def test_no_key_and_no_bookkeeping_names_a_person_or_a_question(cache: Cache) -> None:
+    scope = Scope(tenant="tenant-secret", user="hans@example.org", project="project-secret")
+    cache.fill(scope, "question-secret", PASSPORT)
+    cache.forget(cache.order(scope, known=(PASSPORT,), revision=4))
+    cache.fill(scope, "question-secret", PASSPORT, revision=4)
+    text = b" ".join(
+        part
+        for key in cache.raw.scan_iter()
+        for part in (key, *(cache.raw.smembers(key) if cache.raw.type(key) == b"set" else ()))
+    )
+    assert text.count(b"cache:{") >= 4
+    for word in (b"hans", b"secret"):
+        assert word not in text
