@@ -69,10 +69,9 @@ def open_control(directory: Path, clock: Clock | None = None) -> Control:
     database = open_database(settings.inside(config.database_url.get_secret_value(), config.state_dir))
     clock = clock or SystemClock()
     crash_here = crash.crash_at(config.crash_at)
-    budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease)
+    budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease, breaker=config.engine.breaker_pause)
     rules = Rules(
         stores=_stores(config),
-        page=config.engine.page,
         quiet_time=config.engine.quiet_time,
         worker=f"{socket.gethostname()}-{os.getpid()}",
     )

@@ -23,6 +23,7 @@ from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.registry import resolve
 from orchestrator.store import engine, migrate
+from orchestrator.store.clock import read_now
 
 NEEDED_BYTES: Final = 256 * 1024 * 1024
 CLOCK_SECONDS: Final = 2.0
@@ -169,7 +170,7 @@ def _import_names(_control: Control) -> str:
 def _clock(control: Control) -> str:
     """Hold the database's clock against ours: leases use the one, deadlines the other."""
     with control.database.begin() as connection:
-        theirs = connection.execute(sa.select(engine.now_us(connection))).scalar_one()
+        theirs = read_now(connection)
     apart = abs(control.clock.now() - datetime.fromtimestamp(theirs / 1e6, UTC)).total_seconds()
     if apart > CLOCK_SECONDS:
         message = f"the database's clock is {apart:.1f} s away from this machine's: synchronise them"

@@ -39,11 +39,11 @@ class EngineSettings(_Section):
     """How the engine works off units; the order of its time budgets is checked."""
 
     batch: int = Field(50, ge=1, le=500, description="units in one claim")
-    page: int = Field(1000, ge=1, le=1000, description="targets in one unit")
     cap: int = Field(2, ge=1, le=64, description="running batches for each adapter")
     max_attempts: int = Field(5, ge=1, le=100, description="failures in a row before a unit is parked")
     backoff_base: Duration = Field(timedelta(seconds=2), description="first pause after a failure, doubled each time")
     backoff_cap: Duration = Field(timedelta(minutes=15), description="longest pause after a failure")
+    breaker_pause: Duration = Field(timedelta(seconds=30), description="how long a store that is down is left alone")
     call_timeout: Duration = Field(timedelta(seconds=30), description="longest wait for one answer of a store")
     unit_budget: Duration = Field(timedelta(minutes=2), description="longest time for one call of an adapter")
     soft_time_limit: Duration = Field(timedelta(minutes=3), description="Celery's soft limit")

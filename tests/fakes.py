@@ -33,6 +33,7 @@ from orchestrator.crash import never
 from orchestrator.domain.job import JobView, Store
 from orchestrator.domain.ports import Budgets, Crash
 from orchestrator.domain.retry import RetryPolicy
+from orchestrator.domain.unit import Claimed, Phase
 from orchestrator.gate.fingerprint import keyed_hash
 from orchestrator.ids import uuid7
 from orchestrator.service.accept import Acceptance, Request, accept, one_month_later
@@ -204,10 +205,17 @@ class Bench:
         self.ledger.sweep()
         return total
 
+    def take(self, adapter: str, phase: Phase, owner: str, limit: int = 9) -> list[Claimed]:
+        """Claim units as a worker does that dies before it calls."""
+        return list(self.ledger.load(owner, self.ledger.claim(adapter, phase, owner=owner, limit=limit)))
+
     def skip_pauses(self) -> None:
         """Make every waiting unit due now, as if its pause were over."""
         with self.ledger.engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE deletion_units SET next_attempt_at_us = 0 WHERE status = 'pending'")
+            connection.exec_driver_sql(
+                "UPDATE deletion_units SET next_attempt_at_us = 0 "
+                " WHERE status = 'pending' AND next_attempt_at_us < 4000000000000000"
+            )
 
     def end_leases(self) -> None:
         """Let every lease end, as if its worker had died."""
@@ -224,9 +232,7 @@ class Bench:
             return [tuple(row) for row in connection.exec_driver_sql(query)]
 
 
-def bench(
-    folder: Path, *, crash: Crash = never, max_attempts: int = 5, page: int = 1000, lease: float = 15, cap: int = 2
-) -> Bench:
+def bench(folder: Path, *, crash: Crash = never, max_attempts: int = 5, lease: float = 15, cap: int = 2) -> Bench:
     """Build an engine over fakes; the caller disposes `ledger.engine`."""
     database = open_database(f"sqlite:///{folder / 'control.db'}")
     upgrade(database)
@@ -235,7 +241,7 @@ def bench(
     source, copies = FakeSource(gate), FakeCopies()
     budgets = Budgets(unit=timedelta(seconds=120), lease=timedelta(seconds=lease))
     stores = [Store(name="source", role=Role.SOURCE), Store(name="copies", role=Role.DERIVED)]
-    rules = Rules(stores=stores, page=page, quiet_time=timedelta(0), worker="test")
+    rules = Rules(stores=stores, quiet_time=timedelta(0), worker="test")
     ledger = SqlLedger(
         engine=database,
         clock=clock,

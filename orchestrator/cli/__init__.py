@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 import click
 import typer
 
-from orchestrator.cli import file, follow, gate, start
+from orchestrator.cli import file, follow, gate, hold, start, steer
 from orchestrator.domain.errors import ExpungeError, InvalidRequest, KeyringUnusable, Refused
 
 GROUP = "expunge.commands"
@@ -25,8 +25,9 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         add_completion=False,
     )
-    for family in (start, file, follow):
+    for family in (start, file, follow, steer):
         family.add_to(app)
+    app.add_typer(hold.app, name="hold")
     app.add_typer(gate.app, name="tombstone")
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         command = point.load()

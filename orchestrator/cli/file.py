@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.bootstrap import Control, open_control, state_dir
 from orchestrator.cli.follow import job_document, job_lines
-from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator.cli.options import AsJson, StateDir, chosen, show
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import JobView, Purpose, Result
@@ -54,13 +54,13 @@ def request(
     directory: StateDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """File a forget request. With --wait it returns when the job is verified (0), parked (4) or found nothing (5)."""
+    """File a forget request. With --wait the exit code tells: verified (0), parked or held (4), nothing found (5)."""
     control = open_control(state_dir(directory))
     try:
         asked = Request(
             scope=Scope(tenant=tenant, user=user, project=project),
             selector=_selector(key, memory, source, subject=subject),
-            reason=_reason(reason),
+            reason=Reason(chosen("reason", reason, Reason)),
             requested_by=getpass.getuser(),
             reference=reference,
             idempotency_key=idempotency_key,
@@ -124,13 +124,6 @@ def _selector(key: str | None, memory: str | None, source: str | None, *, subjec
         message = "name exactly one of --key, --memory, --source, --subject"
         raise InvalidRequest(message, field="selector")
     return chosen[0]
-
-
-def _reason(text: str) -> Reason:
-    if text not in list(Reason):
-        message = f"the reason must be one of: {', '.join(Reason)}"
-        raise InvalidRequest(message, field="reason")
-    return Reason(text)
 
 
 def _wait(control: Control, job: str, timeout: float) -> JobView:

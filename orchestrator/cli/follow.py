@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.bootstrap import open_control, state_dir
-from orchestrator.cli.options import AsJson, StateDir, Tenant, show
-from orchestrator.domain.errors import InvalidRequest
+from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, show
 from orchestrator.domain.job import JobView
 from orchestrator.domain.states import JobState
 
@@ -34,13 +33,10 @@ def list_jobs(
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:
     """List jobs, oldest first, page by page. Previews are not listed."""
-    if state is not None and state not in list(JobState):
-        message = f"the state must be one of: {', '.join(JobState)}"
-        raise InvalidRequest(message, field="state")
+    only = None if state is None else JobState(chosen("state", state, JobState))
     control = open_control(state_dir(directory))
     try:
-        chosen = None if state is None else JobState(state)
-        jobs = control.ledger.jobs(tenant=tenant, state=chosen, after=after, limit=limit + 1)
+        jobs = control.ledger.jobs(tenant=tenant, state=only, after=after, limit=limit + 1)
     finally:
         control.close()
     page, more = jobs[:limit], len(jobs) > limit
@@ -112,4 +108,7 @@ def job_lines(view: JobView) -> list[str]:
     if view.result == "nothing_found":
         lines.append("nothing was found: is the selector spelled as the source spells it?")
     lines += [f"parked: {adapter} {phase} ({reason})" for adapter, phase, reason in view.parked]
+    if view.held:
+        lines.append("held: a legal hold keeps some or all of it waiting (expunge hold list)")
+    lines += [f"waived: {adapter}; what is left there stays" for adapter in view.waived]
     return lines

@@ -37,6 +37,24 @@ class Reason(Code):
     OPERATOR = "operator", "An operator decided it."
 
 
+class HoldReason(Code):
+    """Why data must stay for now."""
+
+    LITIGATION = "litigation", "A legal claim needs the data."
+    INVESTIGATION = "investigation", "An authority or an internal inquiry needs the data."
+    LEGAL_OBLIGATION = "legal_obligation", "A law requires the data to be kept."
+    DISPUTE = "dispute", "Whether the request is justified is in dispute."
+
+
+class WaiverReason(Code):
+    """Why a job may pass a store that still holds something."""
+
+    UNSUPPORTED = "unsupported", "The store cannot erase this at all."
+    STORE_GONE = "store_gone", "The store has been taken out of service."
+    HANDLED_ELSEWHERE = "handled_elsewhere", "Somebody erases it outside of Expunge and answers for it."
+    OPERATOR = "operator", "An operator decided it."
+
+
 class Parked(Code):
     """Why a unit waits for a person."""
 
@@ -87,6 +105,10 @@ class Refusal(Code):
     UNKNOWN_SOURCE = "unknown_source", "The source or an ancestor of it was never registered."
     KEYRING_INCOMPLETE = "keyring_incomplete", "A tombstone was made under a key that is not in the keyring."
     STALE_REVISION = "stale_revision", "The scope has changed since the work was begun."
+    ALREADY_BEGUN = "already_begun", "The erasure has begun, so it cannot be cancelled any more."
+    JOB_ENDED = "job_ended", "The job has ended; nothing of it can be changed."
+    SOURCE_NOT_REVOKED = "source_not_revoked", "A source that has not revoked still hands the data out."
+    HOLD_RELEASED = "hold_released", "The hold has been released already."
 
 
 class CrashPoint(Code):
@@ -100,5 +122,6 @@ class CrashPoint(Code):
     AFTER_COMMIT = "after_commit", "Answers are committed; the worker has not gone on."
     BEFORE_ANNOUNCE = "before_announce", "The announcement is noted; no message was sent."
     AFTER_ANNOUNCE = "after_announce", "The message was sent."
+    AFTER_ORDERS = "after_orders", "Holds are read and orders are written; the adapter is called next."
     BEFORE_SWEEP_COMMIT = "before_sweep_commit", "Ended leases are taken back in an open transaction."
     AFTER_SWEEP = "after_sweep", "Ended leases are taken back."

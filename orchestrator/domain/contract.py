@@ -78,7 +78,8 @@ class EraseOrder:
     verify), `known` a page of what the last pass found in all stores (find) or of what the
     sources revoked (verify): a late copy has a handle of its own and is seen only by its
     lineage. `revision` is the source's scope revision after revoke, or None where none was
-    raised (a preview, an expiry). Be back before `deadline`.
+    raised (a preview, an expiry). `held` are ids of this store's records that a hold covers:
+    revoke leaves them alone. Be back before `deadline`.
     """
 
     job: UUID
@@ -140,10 +141,13 @@ class Revocation:
     """Answer of a source's revoke: the same for every repeat of one job.
 
     `targets` are all records that the selector names, those that another job has already
-    revoked included. `revision` is the scope's revision afterwards.
+    revoked included. `revision` is the scope's revision afterwards. `left` names the items of
+    `EraseOrder.held` that the selector names and that were left as they are: revoke is asked
+    again when they are free, and then answers with them among the rest.
     """
 
     targets: tuple[Target, ...] = ()
+    left: frozenset[str] = frozenset()
     tombstones: tuple[Tombstone, ...] = ()
     revision: int | None = None
     cursor: str | None = None

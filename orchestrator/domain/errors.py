@@ -78,6 +78,19 @@ class Refused(ExpungeError):
     """A rule refuses this command."""
 
 
+class RuleRefused(Refused):
+    """A rule of the workflow refuses this command."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        """Say why by code."""
+        super().__init__(refusal.sentence, code=refusal)
+        self.refusal = refusal
+
+
+class HoldNotFound(Refused):
+    """There is no such hold."""
+
+
 class IdempotencyConflict(Refused):
     """This idempotency key was used for another request."""
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from orchestrator.domain.codes import Reason
+from orchestrator.domain.codes import Reason, WaiverReason
 from orchestrator.domain.contract import Role
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector
@@ -26,6 +26,7 @@ class Result(StrEnum):
 
     ERASED = "erased"
     NOTHING_FOUND = "nothing_found"
+    WAIVED = "waived"  # something is left, in stores that somebody has waived by name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,15 @@ class NewJob:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waiver:
+    """Somebody's word that a job may pass a store that still holds something."""
+
+    adapter: str
+    reason: WaiverReason
+    granted_by_ref: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """What anybody may know of a job: ids, codes, counts and times."""
 
@@ -74,13 +84,16 @@ class JobView:
     verified_at: datetime | None
     completed_at: datetime | None
     parked: tuple[tuple[str, str, str], ...]  # adapter, phase, reason
+    held: bool  # a hold keeps a unit of it waiting
+    waived: tuple[str, ...]  # adapters that the job may pass
+    last_error: str | None  # code of the latest failed attempt of a unit that is not done
     attempts: int
     result: Result | None
 
     @property
     def waits_for_a_person(self) -> bool:
-        """Tell whether a unit is parked, so that nothing moves by itself."""
-        return bool(self.parked)
+        """Tell whether a unit is parked or held, so that not everything moves by itself."""
+        return bool(self.parked) or self.held
 
 
 @dataclass(frozen=True, kw_only=True)

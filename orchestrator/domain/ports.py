@@ -9,7 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.job import JobView, NewJob
+from orchestrator.domain.hold import HoldView, NewHold
+from orchestrator.domain.job import JobView, NewJob, Waiver
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Phase
 
@@ -39,20 +40,24 @@ class Swept:
     rescued: int = 0
     parked: int = 0
     moved: tuple[tuple[str, JobState], ...] = ()
+    in_force: tuple[str, ...] = ()  # holds under which nothing can act any more
 
 
 class Ledger(Protocol):
     """The control database: the truth. Each method is one transaction."""
 
-    def accept(self, job: NewJob) -> tuple[UUID, bool]:
-        """Write a job and its first units; give its id and whether it is new.
+    def accept(self, jobs: Sequence[NewJob]) -> Sequence[tuple[UUID, bool]]:
+        """Write jobs and their first units, all or none; give each one's id and whether it is new.
 
         The same idempotency key with the same payload gives the first job's id; with
         another payload it raises `IdempotencyConflict`.
         """
 
-    def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[Claimed]:
-        """Lease due units of one adapter and phase to `owner`: whoever gets no row has lost."""
+    def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[str]:
+        """Lease due units of one adapter and phase to `owner` and give their ids: whoever gets none has lost."""
+
+    def load(self, owner: str, units: Sequence[str]) -> Sequence[Claimed]:
+        """Build the orders of units that `owner` still holds; a unit that is under a hold by now is given back."""
 
     def renew(self, owner: str) -> int:
         """Extend the leases that `owner` still holds; give how many."""
@@ -75,6 +80,24 @@ class Ledger(Protocol):
     def job(self, job: str, *, tenant: str | None = None) -> JobView:
         """Give one job; a missing and another tenant's raise the same `JobNotFound`."""
 
+    def retry(self, job: str, *, tenant: str | None = None) -> int:
+        """Make every parked or waiting unit of a job due now; give how many."""
+
+    def cancel(self, job: str, *, tenant: str | None = None) -> None:
+        """Cancel a job of which nothing was begun; raises `RuleRefused` for any other."""
+
+    def waive(self, job: str, waiver: Waiver, *, tenant: str | None = None) -> bool:
+        """Let a job pass one store by name; give whether that is new."""
+
+    def place(self, new: Sequence[NewHold]) -> None:
+        """Write holds, all or none: no unit that they cover is claimed from then on."""
+
+    def release(self, hold: str, *, by_ref: str, tenant: str | None = None) -> None:
+        """Lift a hold; a missing and another tenant's raise the same `HoldNotFound`."""
+
+    def holds(self, *, tenant: str | None, released: bool, after: str | None, limit: int) -> Sequence[HoldView]:
+        """Give at most `limit` holds after the hold `after`, in the order of their placing."""
+
 
 class Broker(Protocol):
     """Carries hints to workers; it may lose or double any of them."""
@@ -89,4 +112,5 @@ class Budgets:
 
     unit: timedelta
     lease: timedelta
+    breaker: timedelta = timedelta(seconds=30)
     drain: timedelta = timedelta(seconds=20)

@@ -61,3 +61,19 @@ def decide(error: Exception, attempt: int, *, policy: RetryPolicy, jitter: float
 def code_of(error: Exception) -> ErrorCode:
     """Give the code that the ledger keeps of an error: the error's own text may be personal."""
     return error.code if isinstance(error, ErasureError) else ErrorCode.UNKNOWN
+
+
+_OUTAGE = frozenset(
+    {
+        ErrorCode.STORE_UNREACHABLE,
+        ErrorCode.STORE_LOCKED,
+        ErrorCode.DEADLINE_PASSED,
+        ErrorCode.TRANSIENT,
+        ErrorCode.UNKNOWN,
+    }
+)
+
+
+def is_outage(code: ErrorCode) -> bool:
+    """Tell whether an error says that the store itself does not work now, rather than one order of it."""
+    return code in _OUTAGE

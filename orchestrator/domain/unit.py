@@ -47,8 +47,8 @@ class Claimed:
     phase: Phase
     page: int
     find_pass: int
-    known_page: int
-    more_known: bool
+    known_from: tuple[str, int] | None  # adapter and page of the known targets of the order
+    item: str | None  # the held item that it waited for
     last_round: bool
 
 
@@ -77,6 +77,7 @@ class Finished:
     windows: tuple[tuple[str, datetime], ...] = ()
     no_lineage: int = 0
     revision: int | None = None
+    left: frozenset[str] = frozenset()
     cursor: str | None = None
 
 

@@ -6,7 +6,7 @@ import calendar
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -55,15 +55,26 @@ def accept(request: Request, using: Acceptance) -> tuple[UUID, bool]:
     Raises `InvalidRequest` for a reference that does not match the pattern or repeats the
     user's name, and `IdempotencyConflict` for a key that was used for another request.
     """
-    _check_reference(request)
+    return accept_all([request], using)[0]
+
+
+def accept_all(requests: Sequence[Request], using: Acceptance) -> Sequence[tuple[UUID, bool]]:
+    """Write the jobs of requests, all or none of them; otherwise as `accept`."""
+    answers = using.ledger.accept([_job(request, using) for request in requests])
+    using.crash(CrashPoint.AFTER_ACCEPT, "accept")
+    return answers
+
+
+def _job(request: Request, using: Acceptance) -> NewJob:
+    check_reference(request.reference, request.scope.user)
     scope, selector, ref, now = request.scope, request.selector, using.ref, using.clock.now()
     key = request.idempotency_key
-    job = NewJob(
+    return NewJob(
         id=using.new_id(),
         purpose=request.purpose,
         scope=scope,
         selector=selector,
-        subject_ref=ref("subject", scope.tenant, scope.user),
+        subject_ref=subject_ref(ref, scope),
         selector_ref=ref("selector", scope.canonical(), selector.kind.value, selector.value),
         reason=request.reason,
         reference=request.reference,
@@ -73,9 +84,11 @@ def accept(request: Request, using: Acceptance) -> tuple[UUID, bool]:
         requested_at=now,
         due_at=using.due(now),
     )
-    answer = using.ledger.accept(job)
-    using.crash(CrashPoint.AFTER_ACCEPT, "accept")
-    return answer
+
+
+def subject_ref(ref: Ref, scope: Scope) -> str:
+    """Name a data subject, whatever the project, without saying who."""
+    return ref("subject", scope.tenant, scope.user)
 
 
 def one_month_later(at: datetime) -> datetime:
@@ -89,14 +102,14 @@ def days_later(days: int) -> Callable[[datetime], datetime]:
     return lambda at: at + timedelta(days=days)
 
 
-def _check_reference(request: Request) -> None:
-    reference = request.reference
+def check_reference(reference: str | None, user: str) -> None:
+    """Raise `InvalidRequest` for a reference that does not match the pattern or repeats the user's name."""
     if reference is None:
         return
     if not REFERENCE.fullmatch(reference):
         message = "the reference must match [a-z0-9][a-z0-9._/-]{0,127}: a case or message id, never a sentence"
         raise InvalidRequest(message, field="reference")
-    if request.scope.user.casefold() in reference:
+    if user.casefold() in reference:
         message = "the reference repeats the user's id; the ledger must not keep it: use a case number"
         raise InvalidRequest(message, field="reference")
 

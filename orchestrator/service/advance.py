@@ -23,7 +23,7 @@ class Tally:
     phase: Phase
     find_pass: int
     unfinished: int
-    last_page: int
+    of_items: bool = False  # units that wait for, or follow, an item that a hold covered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class Standing:
     found_in_first_pass: bool  # there is something from which a second pass could find more
     seen_present: bool  # a look of this round has found a copy
     open_windows: bool
+    waived: frozenset[str] = frozenset()  # stores that are left out of every need
+    unopened: bool = False  # an item that was freed late has led to targets that no erase has taken up
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ def what_follows(job: Standing, stores: Sequence[Store]) -> list[Action]:
 
 
 def _revoked(job: Standing, stores: Sequence[Store]) -> list[Action]:
-    if not _has(job, Phase.REVOKE) or _unfinished(job, Phase.REVOKE):
+    # An item under a hold is revoked when it is free; the rest of the job goes on without it.
+    answered = [t for t in job.tallies if t.phase is Phase.REVOKE and not t.of_items]
+    if not answered or any(t.unfinished for t in answered):
         return []
     return [Move(JobState.SOURCE_REVOKED), OpenFind(1, _names(stores))]
 
@@ -112,7 +116,7 @@ def _previewed(job: Standing, stores: Sequence[Store]) -> list[Action]:
 
 
 def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
-    required = [store for store in stores if store.required]
+    required = [store for store in stores if store.required and store.name not in job.waived]
     if _unfinished(job, Phase.FIND, required):
         return []
     late = tuple(s.name for s in stores if s.name not in _adapters(job, Phase.FIND))
@@ -120,10 +124,10 @@ def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
         return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(1, late)]
     if job.found_in_first_pass and not any(t.find_pass == 2 for t in job.tallies):  # noqa: PLR2004 - the second pass
         return [OpenFind(2, _names(stores))]
-    if any(s.name not in _adapters(job, Phase.ERASE) for s in stores):
+    if job.unopened or any(s.name not in _adapters(job, Phase.ERASE) for s in stores):
         first: list[Action] = [Move(JobState.DERIVED_CLEANUP)] if job.state is JobState.SOURCE_REVOKED else []
         return [*first, OpenErase(_names(stores))]
-    if _unfinished(job, Phase.ERASE, required):
+    if _unfinished(job, Phase.ERASE, required) or _unfinished(job, Phase.REVOKE, required):
         return []
     if not _has(job, Phase.VERIFY):
         return [OpenVerify(_names(stores))]

@@ -14,6 +14,8 @@ def sweep(ledger: Ledger, crash: Crash, log: Any) -> None:  # noqa: ANN401 - str
     crash(CrashPoint.AFTER_SWEEP, "dispatcher")
     if swept.rescued or swept.parked:
         log.warning("leases.ended", rescued=swept.rescued, parked=swept.parked)
+    for hold in swept.in_force:
+        log.info("hold.in_force", hold_id=hold)
     for job, state in swept.moved:
         log.info("job.moved", job_id=job, state=state.value)
 

@@ -30,6 +30,8 @@ def judge(unit: Claimed, answer: object) -> Finished:
 def _revoked(unit: Claimed, answer: Revocation) -> Finished:
     count = len(answer.targets)
     _page_of(count)
+    if not answer.left <= unit.order.held:
+        raise BadAnswer
     outcome = Outcome.REVOKED if count or unit.page else Outcome.NOTHING_FOUND
     # A revoked record still lies in the source: the receipt says so.
     receipt = Receipt(outcome=outcome, expected=count, remaining=count)
@@ -39,6 +41,7 @@ def _revoked(unit: Claimed, answer: Revocation) -> Finished:
         targets=answer.targets,
         tombstones=answer.tombstones,
         revision=answer.revision,
+        left=answer.left,
         cursor=answer.cursor,
     )
 

@@ -1,4 +1,4 @@
-"""One batch: claim, call the adapter, commit what it answered.
+"""One batch: claim, build the orders, call the adapter, commit what it answered.
 
 Principles: no adapter is called inside a control transaction. A claim may be taken over
 while we call, so the commit compares owners and drops what is no longer ours. A call that
@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, assert_never, cast
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter
-from orchestrator.domain.errors import BadAnswer
+from orchestrator.domain.errors import BadAnswer, DeadlinePassed
 from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt
@@ -45,14 +46,18 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     """Run one batch of due units of an adapter and phase; give how many units were claimed."""
     owner, where = str(engine.new_id()), f"{adapter}.{phase}"
     store = engine.adapters[adapter]
-    units = engine.ledger.claim(adapter, phase, owner=owner, limit=min(engine.batch, store.max_batch))
-    if not units:
+    leased = engine.ledger.claim(adapter, phase, owner=owner, limit=min(engine.batch, store.max_batch))
+    if not leased:
         return 0
     engine.crash(CrashPoint.AFTER_CLAIM, where)
+    # Holds are read here, as late as can be: whoever was stopped after the claim does not act on an old answer.
+    units = engine.ledger.load(owner, leased)
+    if not units:
+        return 0
+    engine.crash(CrashPoint.AFTER_ORDERS, where)
     started = engine.clock.now()
-    with _heartbeat(engine, owner):
-        engine.crash(CrashPoint.BEFORE_CALL, where)
-        answers = _call(engine, store, phase, units)
+    engine.crash(CrashPoint.BEFORE_CALL, where)
+    answers = _call(engine, store, phase, units, owner)
     engine.crash(CrashPoint.AFTER_EFFECT, where)
     committed = engine.ledger.commit(owner, answers, started_at=started)
     engine.crash(CrashPoint.AFTER_COMMIT, where)
@@ -62,16 +67,42 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     return len(units)
 
 
-def _call(engine: Engine, store: StorageAdapter, phase: Phase, units: Sequence[Claimed]) -> list[Answered]:
+def _call(engine: Engine, store: StorageAdapter, phase: Phase, units: Sequence[Claimed], owner: str) -> list[Answered]:
     """Call the adapter for the whole batch and judge each answer on its own."""
     orders = [unit.order for unit in units]
     try:
-        answers = list(_verb(store, phase)(orders))
+        answers = list(_in_time(engine, owner, orders[0].deadline, partial(_verb(store, phase), orders)))
     except Exception as error:  # noqa: BLE001 - whatever an adapter raises becomes a decision, here and nowhere else
         return [_failed(engine, unit, error) for unit in units]
     if len(answers) != len(orders):
         return [_failed(engine, unit, BadAnswer()) for unit in units]
     return [_judged(engine, unit, answer) for unit, answer in zip(units, answers, strict=True)]
+
+
+def _in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], Sequence[object]]) -> Sequence[object]:
+    """Run a call in a thread of its own and renew the batch's lease meanwhile; raise `DeadlinePassed` at its deadline.
+
+    A thread cannot be stopped: a call that hangs for ever is left behind, and the worker goes
+    on. What such a call may still do ends with the deadline, which stores check by themselves.
+    """
+    answer: Future[Sequence[object]] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the answer is read
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name=f"call-{owner}", daemon=True).start()
+    pause = engine.budgets.lease.total_seconds() / 3
+    while (left := (deadline - engine.clock.now()).total_seconds()) > 0:
+        try:
+            return answer.result(timeout=min(pause, left))
+        except TimeoutError:
+            if answer.done():  # the store's own time-out, which is an answer
+                return answer.result()
+            engine.ledger.renew(owner)
+    raise DeadlinePassed
 
 
 def _verb(store: StorageAdapter, phase: Phase) -> Callable[[Sequence[EraseOrder]], Sequence[object]]:
@@ -99,26 +130,6 @@ def _failed(engine: Engine, unit: Claimed, error: Exception) -> Failed:
     # Spreading retries in time needs no secret randomness.
     then = decide(error, unit.order.attempt, policy=engine.policy, jitter=random.random())  # noqa: S311
     return Failed(claimed=unit, code=code_of(error), then=then)
-
-
-@contextmanager
-def _heartbeat(engine: Engine, owner: str) -> Iterator[None]:
-    """Renew the batch's lease every third of it while the call runs, but never past the unit's budget."""
-    over = threading.Event()
-    deadline: datetime = engine.clock.now() + engine.budgets.unit
-
-    def beat() -> None:
-        while not over.wait(engine.budgets.lease.total_seconds() / 3):
-            if engine.clock.now() >= deadline or not engine.ledger.renew(owner):
-                return
-
-    thread = threading.Thread(target=beat, name=f"heartbeat-{owner}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _tell(engine: Engine, answers: Sequence[Answered], dropped: frozenset[UUID]) -> None:

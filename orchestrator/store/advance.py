@@ -1,10 +1,9 @@
-"""Carrying out what follows for jobs: their standing is read and changed under one lock."""
+"""Carrying out what follows for jobs: their standing is read and changed under one lock, many jobs in one statement."""
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -24,8 +23,9 @@ from orchestrator.service.advance import (
     Tally,
     what_follows,
 )
+from orchestrator.store import bulk, follow
 from orchestrator.store import tables as t
-from orchestrator.store.jobs import open_units
+from orchestrator.store.follow import NewUnit, Page
 
 _STAMP = {
     JobState.SOURCE_REVOKED: "revoked_at_us",
@@ -35,6 +35,9 @@ _STAMP = {
     JobState.CANCELLED: "cancelled_at_us",
 }
 _OPEN = [s.value for s in JobState if s not in {JobState.COMPLETED, JobState.CANCELLED}]
+_j, _u, _g = t.jobs.c, t.units.c, t.targets.c
+_CURRENT_UNITS = (_u.job_id == _j.id) & (_u.round == _j.round)
+_UNIT_IS_OPEN = _u.status.in_(["pending", "running"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,72 +45,47 @@ class Rules:
     """What advancing needs to know besides the tables."""
 
     stores: Sequence[Store]
-    page: int
     quiet_time: timedelta
     worker: str
 
 
-def advance(
-    connection: sa.Connection, rules: Rules, now: int, ids: Sequence[str] | None = None
-) -> list[tuple[str, JobState]]:
-    """Do what follows for these jobs (None: for every open one); give the moves."""
-    moved: list[tuple[str, JobState]] = []
-    for job in _standings(connection, ids):
-        state = job.state
-        for action in what_follows(job, rules.stores):
-            if isinstance(action, Move):
-                _move(connection, job.id, state, action.to, now, rules.worker)
-                state = action.to
-                moved.append((job.id, state))
-            else:
-                _open(connection, job, action, rules)
+def movable(connection: sa.Connection) -> list[str]:
+    """Name the jobs that no unit keeps from moving: those that a sweep has to look at."""
+    waiting = sa.exists().where(_u.job_id == _j.id, _UNIT_IS_OPEN, _u.required == 1)
+    query = sa.select(_j.id).where(_j.state.in_(_OPEN), ~waiting).order_by(_j.id)
+    return list(connection.execute(query).scalars())
+
+
+def advance(connection: sa.Connection, rules: Rules, now: int, ids: Sequence[str]) -> list[tuple[str, JobState]]:
+    """Do what follows for these jobs; give the moves."""
+    jobs = _standings(connection, ids)
+    actions = [(job, action) for job in jobs for action in what_follows(job, rules.stores)]
+    moved = _move(connection, [(job, a.to) for job, a in actions if isinstance(a, Move)], now, rules.worker)
+    _open(connection, [(job, a) for job, a in actions if not isinstance(a, Move)], rules)
     return moved
 
 
-def _standings(connection: sa.Connection, ids: Sequence[str] | None) -> list[Standing]:
-    which = t.jobs.c.state.in_(_OPEN) if ids is None else t.jobs.c.id.in_(list(ids)) & t.jobs.c.state.in_(_OPEN)
-    jobs = connection.execute(
-        sa.select(t.jobs.c.id, t.jobs.c.state, t.jobs.c.purpose, t.jobs.c.round)
-        .where(which)
-        .order_by(t.jobs.c.id)
-        .with_for_update()
-    ).all()
-    current = sa.select(t.jobs.c.id, t.jobs.c.round).where(which).subquery()
+def cancelled(connection: sa.Connection, job: str, now: int, worker: str) -> None:
+    """Move a job that was never begun to its other end."""
+    (standing,) = _standings(connection, [job])
+    _move(connection, [(standing, JobState.CANCELLED)], now, worker)
 
-    def of_round(table: sa.Table) -> sa.ColumnElement[bool]:
-        return (table.c.job_id == current.c.id) & (table.c.round == current.c.round)
 
-    tallies = defaultdict(list)
-    u = t.units
+def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
+    which = _j.id.in_(list(ids)) & _j.state.in_(_OPEN)
+    query = sa.select(_j.id, _j.state, _j.purpose, _j.round).where(which).order_by(_j.id)
+    jobs = connection.execute(query.with_for_update()).all()
+    tallies, late = _tallies(connection, which)
+    found = _ids(connection, which, _g.job_id, (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == 1))
+    r, w = t.receipts.c, t.windows.c
+    present = _ids(connection, which, r.job_id, (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present"))
+    windows = _ids(connection, which, w.job_id, (w.job_id == _j.id) & w.closed_at_us.is_(None))
+    waived = defaultdict(set)
     for row in connection.execute(
-        sa.select(
-            u.c.job_id,
-            u.c.adapter,
-            u.c.phase,
-            u.c.find_pass,
-            sa.func.sum(sa.case((u.c.status != "done", 1), else_=0)).label("unfinished"),
-            sa.func.max(u.c.page).label("last_page"),
-        )
-        .join(current, of_round(u))
-        .group_by(u.c.job_id, u.c.adapter, u.c.phase, u.c.find_pass)
+        sa.select(t.waivers.c.job_id, t.waivers.c.adapter).join(t.jobs, t.waivers.c.job_id == _j.id).where(which)
     ):
-        tallies[row.job_id].append(
-            Tally(
-                adapter=row.adapter,
-                phase=Phase(row.phase),
-                find_pass=row.find_pass,
-                unfinished=row.unfinished,
-                last_page=row.last_page,
-            )
-        )
-    found = _ids(connection, t.targets.c.job_id, of_round(t.targets) & (t.targets.c.find_pass == 1), current)
-    present = _ids(connection, t.receipts.c.job_id, of_round(t.receipts) & (t.receipts.c.outcome == "present"), current)
-    windows = _ids(
-        connection,
-        t.windows.c.job_id,
-        (t.windows.c.job_id == current.c.id) & t.windows.c.closed_at_us.is_(None),
-        current,
-    )
+        waived[row.job_id].add(row.adapter)
+    unopened = _unopened(connection, [(row.id, row.round) for row in jobs if row.id in late])
     return [
         Standing(
             id=row.id,
@@ -118,97 +96,164 @@ def _standings(connection: sa.Connection, ids: Sequence[str] | None) -> list[Sta
             found_in_first_pass=row.id in found,
             seen_present=row.id in present,
             open_windows=row.id in windows,
+            waived=frozenset(waived[row.id]),
+            unopened=row.id in unopened,
         )
         for row in jobs
     ]
 
 
-def _ids(
-    connection: sa.Connection, column: sa.Column[str], on: sa.ColumnElement[bool], current: sa.Subquery
-) -> frozenset[str]:
-    return frozenset(connection.execute(sa.select(column).distinct().join(current, on)).scalars())
-
-
-def _move(connection: sa.Connection, job: str, old: JobState, new: JobState, now: int, worker: str) -> None:
-    """Log the move, then make it by compare-and-set; the raw ids go with the end of the looking."""
-    connection.execute(
-        t.transitions.insert().values(job_id=job, from_state=old.value, to_state=new.value, at_us=now, worker=worker)
+def _tallies(
+    connection: sa.Connection, which: sa.ColumnElement[bool]
+) -> tuple[Mapping[str, list[Tally]], Collection[str]]:
+    """Count the units of each job's round; name the jobs that have asked a source again for a freed item."""
+    counted, late = defaultdict(list), set()
+    group = (_u.job_id, _u.adapter, _u.phase, _u.find_pass, _u.item_ref.is_not(None).label("of_items"))
+    query = sa.select(
+        *group,
+        sa.func.sum(sa.case((_u.status != "done", 1), else_=0)).label("unfinished"),
     )
-    values: dict[str, object] = {"state": new.value, _STAMP[new]: now}
-    if new in {JobState.VERIFIED, JobState.CANCELLED}:
-        values |= {"user_id": None, "project": None, "selector_value": None}
-        connection.execute(t.fingerprints.delete().where(t.fingerprints.c.job_id == job))
-        # Where a find had paused may be a key of the store's own; it is of no more use.
-        connection.execute(t.units.update().where(t.units.c.job_id == job).values(cursor=None))
-    connection.execute(t.jobs.update().where(t.jobs.c.id == job, t.jobs.c.state == old.value).values(**values))
-
-
-def _open(connection: sa.Connection, job: Standing, action: Action, rules: Rules) -> None:
-    stores = rules.stores
-    match action:
-        case OpenFind(find_pass=number, adapters=adapters):
-            _open_find(connection, job.id, job.round, number, adapters, stores)
-        case OpenErase(adapters=adapters):
-            pages = _pages(connection, job)
-            wanted = [(job.id, a, Phase.ERASE, p, job.round, 0) for a in adapters for p in pages[a] or {0}]
-            open_units(connection, wanted, stores)
-        case OpenVerify(adapters=adapters):
-            pages = _pages(connection, job)
-            known = set(range(-(-_known(connection, job) // rules.page)))
-            wanted = [(job.id, a, Phase.VERIFY, p, job.round, 0) for a in adapters for p in pages[a] | known or {0}]
-            pause = rules.quiet_time // timedelta(microseconds=1)
-            open_units(connection, wanted, stores, pause_us=pause)
-        case NewRound(adapters=adapters):
-            _new_round(connection, job, adapters, stores)
-        case Move():  # pragma: no cover - moves are made by the caller
-            return
-
-
-def _open_find(
-    connection: sa.Connection, job: str, round_: int, number: int, adapters: Sequence[str], stores: Sequence[Store]
-) -> None:
-    """Open the first unit of a pass behind every page that is in use: a find's page becomes the page of its targets."""
-    used: dict[str, int] = defaultdict(lambda: -1)
-    for table in (t.targets, t.units):
-        rows = connection.execute(
-            sa.select(table.c.adapter, sa.func.max(table.c.page))
-            .where(table.c.job_id == job, table.c.round == round_)
-            .group_by(table.c.adapter)
+    for row in connection.execute(
+        query.join(t.jobs, _CURRENT_UNITS).where(which).group_by(*group[:4], _u.item_ref.is_not(None))
+    ):
+        counted[row.job_id].append(
+            Tally(
+                adapter=row.adapter,
+                phase=Phase(row.phase),
+                find_pass=row.find_pass,
+                unfinished=row.unfinished,
+                of_items=bool(row.of_items),
+            )
         )
-        for adapter, page in rows:
-            used[adapter] = max(used[adapter], page)
-    open_units(connection, [(job, a, Phase.FIND, used[a] + 1, round_, number) for a in adapters], stores)
+        if row.of_items and row.phase == Phase.REVOKE.value:
+            late.add(row.job_id)
+    return counted, late
 
 
-def _new_round(connection: sa.Connection, job: Standing, adapters: Sequence[str], stores: Sequence[Store]) -> None:
+def _ids(
+    connection: sa.Connection, which: sa.ColumnElement[bool], column: sa.Column[str], on: sa.ColumnElement[bool]
+) -> frozenset[str]:
+    return frozenset(connection.execute(sa.select(column).distinct().join(t.jobs, on).where(which)).scalars())
+
+
+def _unopened(connection: sa.Connection, jobs: Sequence[tuple[str, int]]) -> Collection[str]:
+    """Name the jobs with a page of targets that no erase unit has taken up."""
+    if not jobs:
+        return ()
+    query = sa.select(_u.job_id, _u.adapter, _u.page).where(_u.job_id.in_([job for job, _ in jobs]))
+    rounds = dict(jobs)
+    query = query.add_columns(_u.round).where(_u.phase == Phase.ERASE.value)
+    opened = {
+        (row.job_id, row.adapter, row.page) for row in connection.execute(query) if row.round == rounds[row.job_id]
+    }
+    return {
+        job
+        for job, found in follow.pages(connection, jobs).items()
+        if any((job, page.adapter, page.number) not in opened for page in found)
+    }
+
+
+def _move(
+    connection: sa.Connection, wanted: Sequence[tuple[Standing, JobState]], now: int, worker: str
+) -> list[tuple[str, JobState]]:
+    """Log the moves, then make them by compare-and-set; the raw ids go with the end of the looking."""
+    state = {job.id: job.state for job, _ in wanted}
+    for to, stamp in _STAMP.items():
+        ids = [job.id for job, new in wanted if new is to]
+        if not ids:
+            continue
+        logged = [
+            {"job_id": i, "from_state": state[i].value, "to_state": to.value, "at_us": now, "worker": worker}
+            for i in ids
+        ]
+        bulk.insert(connection, t.transitions, logged)
+        values: dict[str, object] = {"state": to.value, stamp: now}
+        if to in {JobState.VERIFIED, JobState.CANCELLED}:
+            values |= {"user_id": None, "project": None, "selector_value": None}
+            _clear(connection, ids)
+        for old in {state[i] for i in ids}:
+            same = [i for i in ids if state[i] is old]
+            connection.execute(t.jobs.update().where(_j.id.in_(same), _j.state == old.value).values(**values))
+        state.update(dict.fromkeys(ids, to))
+    return [(job.id, to) for job, to in wanted]
+
+
+def _clear(connection: sa.Connection, ids: Sequence[str]) -> None:
+    """Take what only a running job needs; units that nobody waits for are due never."""
+    connection.execute(t.fingerprints.delete().where(t.fingerprints.c.job_id.in_(ids)))
+    # Where a find had paused may be a key of the store's own; it is of no more use.
+    paused = (_u.job_id.in_(ids)) & _u.cursor.is_not(None)
+    connection.execute(t.units.update().where(paused).values(cursor=None))
+    waiting = (_u.job_id.in_(ids)) & (_u.status == "pending")
+    connection.execute(t.units.update().where(waiting).values(next_attempt_at_us=t.DUE_NEVER))
+
+
+def _open(connection: sa.Connection, wanted: Sequence[tuple[Standing, Action]], rules: Rules) -> None:
+    """Open the units of all actions of one kind together."""
+    rounds = [(job, action) for job, action in wanted if isinstance(action, NewRound)]
+    if rounds:
+        _new_rounds(connection, [job for job, _ in rounds])
+    finds: dict[int, list[tuple[tuple[str, int], Sequence[str]]]] = defaultdict(list)
+    paged: list[tuple[Standing, OpenErase | OpenVerify]] = []
+    for job, action in wanted:
+        match action:
+            case OpenFind(find_pass=number, adapters=adapters):
+                finds[number].append(((job.id, job.round), adapters))
+            case NewRound(adapters=adapters):
+                finds[1].append(((job.id, job.round + 1), adapters))
+            case OpenErase() | OpenVerify():
+                paged.append((job, action))
+            case Move():  # pragma: no cover - moves are made by the caller
+                pass
+    for number, jobs in finds.items():
+        follow.open_find(connection, jobs, number, rules.stores)
+    if not paged:
+        return
+    found = follow.pages(connection, [(job.id, job.round) for job, _ in paged])
+    erasing = [n for job, a in paged if isinstance(a, OpenErase) for n in _erases(job, a, found.get(job.id, []))]
+    looking = [n for job, a in paged if isinstance(a, OpenVerify) for n in _verifies(job, a, found.get(job.id, []))]
+    follow.open_units(connection, erasing, rules.stores)
+    pause = rules.quiet_time // timedelta(microseconds=1)
+    follow.open_units(connection, looking, rules.stores, pause_us=pause)
+
+
+def _erases(job: Standing, action: OpenErase, found: Sequence[Page]) -> Iterator[NewUnit]:
+    for adapter in action.adapters:
+        mine = [page for page in found if page.adapter == adapter] or [Page(adapter, 0, 0, None)]
+        for page in mine:
+            yield NewUnit(job.id, job.round, adapter, Phase.ERASE, page.number, item=page.item)
+
+
+def _verifies(job: Standing, action: OpenVerify, found: Sequence[Page]) -> Iterator[NewUnit]:
+    """Ask each adapter about its own pages, and about every page that the sources named: one of each in a unit."""
+    known = [page for page in found if page.find_pass == 0]
+    for adapter in action.adapters:
+        own = [page.number for page in found if page.adapter == adapter]
+        numbers = [*own, *_others(own, max(1, len(known)) - len(own))]
+        for place, number in enumerate(numbers):
+            from_ = known[place] if place < len(known) else None
+            at = None if from_ is None else (from_.adapter, from_.number)
+            yield NewUnit(job.id, job.round, adapter, Phase.VERIFY, number, known=at)
+
+
+def _others(taken: Collection[int], count: int) -> Iterator[int]:
+    """Give so many page numbers, the lowest that are free."""
+    number = 0
+    while count > 0:
+        if number not in taken:
+            yield number
+            count -= 1
+        number += 1
+
+
+def _new_rounds(connection: sa.Connection, jobs: Sequence[Standing]) -> None:
     """Carry the targets over, so that a store which lied once is asked for the same handles again."""
-    new = job.round + 1
-    c = t.targets.c
+    ids = [job.id for job in jobs]
     carried = sa.select(
-        c.job_id, c.adapter, c.kind, c.handle, c.version, c.derived_of, c.page, sa.literal(new), sa.literal(0)
-    ).where(c.job_id == job.id, c.round == job.round)
-    names = ["job_id", "adapter", "kind", "handle", "version", "derived_of", "page", "round", "find_pass"]
-    connection.execute(t.targets.insert().from_select(names, carried))
-    connection.execute(t.jobs.update().where(t.jobs.c.id == job.id).values(round=new))
-    _open_find(connection, job.id, new, 1, adapters, stores)
-
-
-def _pages(connection: sa.Connection, job: Standing) -> dict[str, set[int]]:
-    pages: dict[str, set[int]] = defaultdict(set)
-    rows = connection.execute(
-        sa.select(t.targets.c.adapter, t.targets.c.page)
-        .where(t.targets.c.job_id == job.id, t.targets.c.round == job.round)
-        .distinct()
+        *(_g.job_id, _g.adapter, _g.kind, _g.handle, _g.version, _g.derived_of, _g.item_ref, _g.page),
+        (_g.round + 1).label("round"),
+        sa.case((_g.find_pass == 0, 0), else_=1).label("find_pass"),
     )
-    for adapter, group in itertools.groupby(rows, key=lambda row: row.adapter):
-        pages[adapter] |= {row.page for row in group}
-    return pages
-
-
-def _known(connection: sa.Connection, job: Standing) -> int:
-    """Count what the sources named: the lineage by which a late copy is seen."""
-    return connection.execute(
-        sa.select(sa.func.count())
-        .select_from(t.targets)
-        .where(t.targets.c.job_id == job.id, t.targets.c.round == job.round, t.targets.c.find_pass == 0)
-    ).scalar_one()
+    carried = carried.join(t.jobs, (_j.id == _g.job_id) & (_j.round == _g.round)).where(_j.id.in_(ids))
+    connection.execute(t.targets.insert().from_select(list(carried.selected_columns.keys()), carried))
+    connection.execute(t.jobs.update().where(_j.id.in_(ids)).values(round=_j.round + 1))

@@ -13,46 +13,54 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from orchestrator.domain.job import Store
 from orchestrator.domain.retry import Park, RetryIn
-from orchestrator.domain.unit import Answered, Failed, Finished, Phase, Receipt, unit_id
+from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt, unit_id
+from orchestrator.store import bulk, follow
 from orchestrator.store import tables as t
-from orchestrator.store.engine import now_us
-from orchestrator.store.jobs import insert_new, micros
+from orchestrator.store.clock import micros, read_now
+
+_u = t.units.c
+_FREE = {"lease_owner": None, "lease_until_us": None, "deadline_us": None}
 
 
 def still_ours(connection: sa.Connection, owner: str, answers: Sequence[Answered]) -> list[Answered]:
     """Give the answers whose unit this owner holds under the fence that it claimed."""
-    u = t.units
     rows = connection.execute(
-        sa.select(u.c.id, u.c.fence)
-        .where(
-            u.c.id.in_([str(a.claimed.order.unit) for a in answers]),
-            u.c.status == "running",
-            u.c.lease_owner == owner,
-        )
+        sa.select(_u.id, _u.fence)
+        .where(_u.id.in_([a.claimed.order.key for a in answers]), _u.status == "running", _u.lease_owner == owner)
+        .order_by(_u.id)
         .with_for_update()
     )
     held = {row.id: row.fence for row in rows}
-    return [a for a in answers if held.get(str(a.claimed.order.unit)) == a.claimed.order.fence]
+    return [a for a in answers if held.get(a.claimed.order.key) == a.claimed.order.fence]
 
 
-def write(connection: sa.Connection, answers: Sequence[Answered], *, started: datetime, finished: datetime) -> None:
+def write(
+    connection: sa.Connection,
+    answers: Sequence[Answered],
+    stores: Sequence[Store],
+    *,
+    started: datetime,
+    finished: datetime,
+) -> None:
     """Write the answers of units that are ours: targets, tombstones, receipts, attempts, next pages."""
     # A clock that was set back must not make a receipt end before it began.
     finished = max(started, finished)
     done = [a for a in answers if isinstance(a, Finished)]
-    insert_new(connection, t.targets, [row for a in done for row in _target_rows(a)])
-    insert_new(connection, t.tombstones, [row for a in done for row in _tombstone_rows(a, micros(finished))])
-    insert_new(connection, t.windows, [row for a in done for row in _window_rows(a)])
-    rows = [_receipt_row(a, a.receipt, micros(started), micros(finished)) for a in done if a.receipt is not None]
-    if rows:
-        connection.execute(t.receipts.insert(), rows)
+    failed = [a for a in answers if isinstance(a, Failed)]
+    insert = bulk.insert
+    insert(connection, t.targets, [row for a in done for row in _target_rows(a)], keep_old=True)
+    insert(connection, t.tombstones, [row for a in done for row in _tombstone_rows(a, micros(finished))], keep_old=True)
+    insert(connection, t.windows, [row for a in done for row in _window_rows(a)], keep_old=True)
+    given = [(a, a.receipt) for a in done if a.receipt is not None]
+    insert(connection, t.receipts, [_receipt_row(a.claimed, r, micros(started), micros(finished)) for a, r in given])
     _raise_revisions(connection, done)
-    _finish(connection, done)
-    _next_pages(connection, done)
-    for answer in answers:
-        if isinstance(answer, Failed):
-            _fail(connection, answer)
+    ended = [{"id": a.claimed.order.key, "status": "done", "no_lineage": a.no_lineage, "cursor": None} for a in done]
+    bulk.update(connection, t.units, "id", [{**row, **_FREE} for row in ended])
+    follow.next_pages(connection, done, stores)
+    follow.after_holds(connection, done, stores)
+    _fail(connection, failed)
 
 
 def _target_rows(answer: Finished) -> list[dict[str, object]]:
@@ -98,12 +106,10 @@ def _window_rows(answer: Finished) -> list[dict[str, object]]:
     ]
 
 
-def _receipt_row(answer: Finished, receipt: Receipt, started: int, finished: int) -> dict[str, object]:
-    unit = answer.claimed
-    residuals = json.dumps(sorted(receipt.residuals))
+def _receipt_row(unit: Claimed, receipt: Receipt, started: int, finished: int) -> dict[str, object]:
     said: dict[str, object] = {
         "job_id": str(unit.order.job),
-        "unit_id": str(unit.order.unit),
+        "unit_id": unit.order.key,
         "adapter": unit.adapter,
         "phase": unit.phase.value,
         "page": unit.page,
@@ -120,7 +126,7 @@ def _receipt_row(answer: Finished, receipt: Receipt, started: int, finished: int
         "extra": receipt.extra,
         "remaining": receipt.remaining,
         "reach": "logical" if unit.phase is Phase.VERIFY else None,
-        "residuals": residuals,
+        "residuals": json.dumps(sorted(receipt.residuals)),
     }
     body = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
     number = str(unit_id(unit.order.unit, unit.adapter, unit.phase, unit.page, unit.order.round))
@@ -128,70 +134,35 @@ def _receipt_row(answer: Finished, receipt: Receipt, started: int, finished: int
 
 
 def _raise_revisions(connection: sa.Connection, done: Sequence[Finished]) -> None:
-    for answer in done:
-        if answer.revision is not None:
-            known = sa.func.coalesce(t.jobs.c.revision, 0)
-            greatest = sa.case((known > answer.revision, known), else_=answer.revision)
-            connection.execute(
-                t.jobs.update().where(t.jobs.c.id == str(answer.claimed.order.job)).values(revision=greatest)
-            )
-
-
-def _finish(connection: sa.Connection, done: Sequence[Finished]) -> None:
-    if not done:
+    """Keep the highest revision that any source of a job has told."""
+    told = {str(a.claimed.order.job): a.revision for a in done if a.revision is not None}
+    if not told:
         return
-    connection.execute(
-        t.units.update()
-        .where(t.units.c.id == sa.bindparam("unit"))
-        .values(status="done", lease_owner=None, lease_until_us=None, no_lineage=sa.bindparam("counted"), cursor=None),
-        [{"unit": str(a.claimed.order.unit), "counted": a.no_lineage} for a in done],
+    known = sa.select(t.jobs.c.id, t.jobs.c.revision).where(t.jobs.c.id.in_(list(told))).with_for_update()
+    rows = connection.execute(known.order_by(t.jobs.c.id)).all()
+    bulk.update(
+        connection, t.jobs, "id", [{"id": row.id, "revision": max(row.revision or 0, told[row.id])} for row in rows]
     )
 
 
-def _next_pages(connection: sa.Connection, done: Sequence[Finished]) -> None:
-    """Open the page after a find or revoke that has more to tell, or more known targets to look from."""
-    going = [a for a in done if a.cursor is not None or (a.claimed.phase is Phase.FIND and a.claimed.more_known)]
-    if not going:
+def _fail(connection: sa.Connection, failed: Sequence[Failed]) -> None:
+    if not failed:
         return
-    due = connection.execute(sa.select(now_us(connection))).scalar_one()
-    insert_new(
-        connection,
-        t.units,
-        [
-            {
-                "id": str(unit_id(a.claimed.order.job, a.claimed.adapter, a.claimed.phase, page, round_)),
-                "job_id": str(a.claimed.order.job),
-                "adapter": a.claimed.adapter,
-                "phase": a.claimed.phase.value,
-                "page": page,
-                "round": round_,
-                "find_pass": a.claimed.find_pass,
-                "known_page": a.claimed.known_page + (a.cursor is None),
-                "cursor": a.cursor,
-                "next_attempt_at_us": due,
-            }
-            for a in going
-            for page, round_ in [(a.claimed.page + 1, a.claimed.order.round)]
-        ],
-    )
-
-
-def _fail(connection: sa.Connection, answer: Failed) -> None:
-    order = answer.claimed.order
-    now = connection.execute(sa.select(now_us(connection))).scalar_one()
-    connection.execute(
-        t.attempts.insert().values(
-            unit_id=str(order.unit), attempt=order.attempt, fence=order.fence, at_us=now, error_code=answer.code.value
-        )
-    )
-    values: dict[str, object] = {
-        "lease_owner": None,
-        "lease_until_us": None,
-        "last_error_code": answer.code.value,
-    }
-    match answer.then:
-        case RetryIn(delay=delay):
-            values |= {"status": "pending", "next_attempt_at_us": now + delay // timedelta(microseconds=1)}
-        case Park(reason=reason):
-            values |= {"status": "parked", "parked": reason.value}
-    connection.execute(t.units.update().where(t.units.c.id == str(order.unit)).values(**values))
+    now = read_now(connection)
+    orders = [(a, a.claimed.order) for a in failed]
+    attempts = [
+        {"unit_id": o.key, "attempt": o.attempt, "fence": o.fence, "at_us": now, "error_code": a.code.value}
+        for a, o in orders
+    ]
+    bulk.insert(connection, t.attempts, attempts)
+    again, parked = [], []
+    for answer, order in orders:
+        row = {"id": order.key, "last_error_code": answer.code.value, **_FREE}
+        match answer.then:
+            case RetryIn(delay=delay):
+                due = now + delay // timedelta(microseconds=1)
+                again.append({**row, "status": "pending", "next_attempt_at_us": due})
+            case Park(reason=reason):
+                parked.append({**row, "status": "parked", "parked": reason.value})
+    bulk.update(connection, t.units, "id", again)
+    bulk.update(connection, t.units, "id", parked)

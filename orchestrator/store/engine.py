@@ -37,14 +37,6 @@ def open_database(url: str) -> sa.Engine:
     return engine
 
 
-def now_us(engine: sa.Engine | sa.Connection) -> sa.ColumnElement[int]:
-    """Give the database's own clock in microseconds UTC: leases and due times compare with nothing else."""
-    if engine.dialect.name == "sqlite":
-        # julianday has a resolution of about 40 microseconds today; unixepoch('subsec') needs SQLite 3.42.
-        return sa.literal_column("CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)", sa.BigInteger)
-    return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)", sa.BigInteger)
-
-
 def pragmas(engine: sa.Engine) -> dict[str, object]:
     """Read back every setting that the ledger rests on."""
     with engine.connect() as connection:

@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.job import JobView, NewJob, ReceiptView
+from orchestrator.domain.hold import HoldView, NewHold
+from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
 from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept
+from orchestrator.domain.retry import is_outage
 from orchestrator.domain.states import JobState
-from orchestrator.domain.unit import Answered, Claimed, Phase
-from orchestrator.store import commit, jobs, units
-from orchestrator.store.advance import Rules, advance
-from orchestrator.store.jobs import micros
+from orchestrator.domain.unit import Answered, Claimed, Failed, Phase
+from orchestrator.store import commit, health, holds, intervene, orders, units, views
+from orchestrator.store import jobs as accepting
+from orchestrator.store.advance import Rules, advance, cancelled, movable
+from orchestrator.store.clock import micros
+
+_SLICE: Final = 500
+_US: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,24 +38,34 @@ class SqlLedger:
     max_attempts: int
     crash: Crash
 
-    def accept(self, job: NewJob) -> tuple[UUID, bool]:
-        """Write a job and its first units; give its id and whether it is new."""
+    def accept(self, jobs: Sequence[NewJob]) -> Sequence[tuple[UUID, bool]]:
+        """Write jobs and their first units, all or none; give each one's id and whether it is new."""
         with self.engine.begin() as connection:
-            return jobs.accept(connection, job, self.rules.stores, self.rules.worker)
+            return accepting.accept(connection, jobs, self.rules.stores, self.rules.worker)
 
-    def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[Claimed]:
-        """Lease due units of one adapter and phase to `owner`."""
-        lease = self.budgets.lease // timedelta(microseconds=1)
+    def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[str]:
+        """Lease due units of one adapter and phase to `owner` and give their ids."""
         with self.engine.begin() as connection:
-            ids = units.claim(connection, adapter, phase, owner=owner, limit=limit, lease_us=lease, cap=self.cap)
-            if not ids:
-                return []
-            return units.load(connection, ids, page=self.rules.page, deadline=self.clock.now() + self.budgets.unit)
+            return units.claim(
+                connection,
+                adapter,
+                phase,
+                owner=owner,
+                limit=limit,
+                lease_us=self.budgets.lease // _US,
+                cap=self.cap,
+                deadline_us=micros(self.clock.now() + self.budgets.unit),
+            )
+
+    def load(self, owner: str, units: Sequence[str]) -> Sequence[Claimed]:
+        """Build the orders of units that `owner` still holds; those under a hold by now are given back."""
+        with self.engine.begin() as connection:
+            return orders.load(connection, owner, units)
 
     def renew(self, owner: str) -> int:
         """Extend the leases that `owner` still holds; give how many."""
         with self.engine.begin() as connection:
-            return units.renew(connection, owner, self.budgets.lease // timedelta(microseconds=1))
+            return units.renew(connection, owner, self.budgets.lease // _US)
 
     def commit(self, owner: str, answers: Sequence[Answered], *, started_at: datetime) -> Committed:
         """Write what units that `owner` still holds came to, and move their jobs; drop the rest."""
@@ -56,21 +73,31 @@ class SqlLedger:
         with self.engine.begin() as connection:
             ours = commit.still_ours(connection, owner, answers)
             now = self.clock.now()
-            commit.write(connection, ours, started=started_at, finished=now)
+            commit.write(connection, ours, self.rules.stores, started=started_at, finished=now)
             touched = sorted({str(a.claimed.order.job) for a in ours})
             moved = advance(connection, self.rules, micros(now), touched)
+            failed = all(isinstance(a, Failed) and is_outage(a.code) for a in answers)
+            pause = self.budgets.breaker // _US
+            health.answered(connection, answers[0].claimed.adapter, failed=failed, pause_us=pause)
             self.crash(CrashPoint.BEFORE_COMMIT, where)
         kept = {a.claimed.order.unit for a in ours}
         dropped = frozenset(a.claimed.order.unit for a in answers) - kept
         return Committed(dropped=dropped, moved=tuple(moved))
 
     def sweep(self) -> Swept:
-        """Take back units whose lease has ended, and move every job that can move."""
+        """Take back units whose lease has ended, set holds in force, and move every job that can move."""
+        now = micros(self.clock.now())
         with self.engine.begin() as connection:
             rescued, parked = units.take_back(connection, self.max_attempts)
-            moved = advance(connection, self.rules, micros(self.clock.now()))
+            in_force = holds.enforce(connection, now)
+            jobs = movable(connection)
             self.crash(CrashPoint.BEFORE_SWEEP_COMMIT, "dispatcher")
-        return Swept(rescued=rescued, parked=parked, moved=tuple(moved))
+        moved: list[tuple[str, JobState]] = []
+        # A transaction for each slice: a sweep must not keep the workers waiting for all of it.
+        for start in range(0, len(jobs), _SLICE):
+            with self.engine.begin() as connection:
+                moved += advance(connection, self.rules, now, jobs[start : start + _SLICE])
+        return Swept(rescued=rescued, parked=parked, moved=tuple(moved), in_force=tuple(in_force))
 
     def due(self, adapters: Sequence[str]) -> Sequence[tuple[str, Phase]]:
         """Name the adapters and phases that have work that may be claimed now."""
@@ -79,37 +106,81 @@ class SqlLedger:
 
     def announce(self) -> Sequence[tuple[str, Phase]]:
         """Note and give the announcements to send now."""
-        lease = self.budgets.lease // timedelta(microseconds=1)
         with self.engine.begin() as connection:
-            return units.announce(connection, lease_us=lease, cap=self.cap)
+            waiting = units.due(connection)
+            return health.announce(connection, waiting, lease_us=self.budgets.lease // _US, cap=self.cap)
 
     def heard(self, adapter: str) -> None:
         """Note that a worker has taken an adapter's announcement."""
         with self.engine.begin() as connection:
-            units.heard(connection, adapter)
+            health.heard(connection, adapter)
 
     def job(self, job: str, *, tenant: str | None = None) -> JobView:
         """Give one job; a missing and another tenant's raise the same `JobNotFound`."""
         with self.engine.begin() as connection:
-            return jobs.view(connection, job, tenant)
+            return views.view(connection, job, tenant)
 
     def jobs(self, *, tenant: str | None, state: JobState | None, after: str | None, limit: int) -> Sequence[JobView]:
         """Give at most `limit` jobs after the job `after`, in the order of their filing."""
         with self.engine.begin() as connection:
-            return jobs.listed(connection, tenant=tenant, state=state, after=after, limit=limit)
+            return views.listed(connection, tenant=tenant, state=state, after=after, limit=limit)
 
     def receipts(self, job: str, *, tenant: str | None = None) -> Sequence[ReceiptView]:
         """Give a job's receipts in the order in which they were written."""
         with self.engine.begin() as connection:
-            jobs.view(connection, job, tenant)
-            return jobs.receipts(connection, job)
+            views.view(connection, job, tenant)
+            return views.receipts(connection, job)
+
+    def overdue(self, *, tenant: str | None, before: datetime, limit: int) -> Sequence[JobView]:
+        """Give at most `limit` jobs that are not verified and were due before a time, the longest overdue first."""
+        with self.engine.begin() as connection:
+            return views.overdue(connection, tenant=tenant, before_us=micros(before), limit=limit)
+
+    def retry(self, job: str, *, tenant: str | None = None) -> int:
+        """Make every parked or waiting unit of a job due now; give how many."""
+        with self.engine.begin() as connection:
+            return intervene.retry(connection, job, tenant)
+
+    def cancel(self, job: str, *, tenant: str | None = None) -> None:
+        """Cancel a job of which nothing was begun."""
+        with self.engine.begin() as connection:
+            intervene.cancel(connection, job, tenant)
+            cancelled(connection, job, micros(self.clock.now()), self.rules.worker)
+
+    def waive(self, job: str, waiver: Waiver, *, tenant: str | None = None) -> bool:
+        """Let a job pass one store by name; give whether that is new."""
+        now = self.clock.now()
+        with self.engine.begin() as connection:
+            new = intervene.waive(connection, job, waiver, tenant=tenant, at=now, stores=self.rules.stores)
+            advance(connection, self.rules, micros(now), [job])
+            return new
+
+    def place(self, new: Sequence[NewHold]) -> None:
+        """Write holds, all or none: no unit that they cover is claimed from then on."""
+        with self.engine.begin() as connection:
+            holds.place(connection, new)
+
+    def release(self, hold: str, *, by_ref: str, tenant: str | None = None) -> None:
+        """Lift a hold."""
+        with self.engine.begin() as connection:
+            holds.release(connection, hold, tenant=tenant, by_ref=by_ref, at=self.clock.now())
+
+    def hold(self, hold: str, *, tenant: str | None = None) -> HoldView:
+        """Give one hold."""
+        with self.engine.begin() as connection:
+            return holds.one(connection, hold, tenant)
+
+    def holds(self, *, tenant: str | None, released: bool, after: str | None, limit: int) -> Sequence[HoldView]:
+        """Give at most `limit` holds after the hold `after`, in the order of their placing."""
+        with self.engine.begin() as connection:
+            return holds.listed(connection, tenant=tenant, released=released, after=after, limit=limit)
 
     def counts(self, job: str) -> dict[str, int]:
         """Give how many targets were written down for each adapter."""
         with self.engine.begin() as connection:
-            return jobs.counts(connection, job)
+            return views.counts(connection, job)
 
     def no_lineage(self, job: str) -> dict[str, int]:
         """Give how many derived things without an origin each adapter has counted for a job."""
         with self.engine.begin() as connection:
-            return jobs.no_lineage(connection, job)
+            return views.no_lineage(connection, job)

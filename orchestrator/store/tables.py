@@ -29,9 +29,9 @@ targets: Final = _table(
 )
 units: Final = _table(
     "deletion_units",
-    "id job_id adapter phase status parked cursor item_ref lease_owner last_error_code",
+    "id job_id adapter phase status parked cursor item_ref known_adapter lease_owner last_error_code",
     "page round required find_pass known_page no_lineage attempts fence lease_until_us next_attempt_at_us "
-    "scrub_after_us",
+    "scrub_after_us deadline_us",
 )
 attempts: Final = _table("unit_attempts", "unit_id error_code", "attempt fence at_us")
 receipts: Final = _table(
@@ -41,6 +41,15 @@ receipts: Final = _table(
     "body salt",
 )
 windows: Final = _table("retention_windows", "job_id adapter copy_handle", "until_us closed_at_us")
+waivers: Final = _table("waivers", "job_id adapter reason_code granted_by_ref", "at_us")
 fingerprints: Final = _table("fingerprints", "job_id mac", "roll")
 tombstones: Final = _table("tombstones", "tenant key_id mac kind job_id reason_code", "cut_off created_at_us")
+holds: Final = _table(
+    "legal_holds",
+    "id tenant subject_ref item_ref reason_code reference placed_by_ref released_by_ref",
+    "placed_at_us in_force_at_us released_at_us",
+)
 health: Final = _table("adapter_health", "adapter breaker", "failures open_until_us announced_at_us")
+
+DUE_NEVER: Final = 2**62
+"""When a unit of an ended job is due: nobody waits for it any more."""

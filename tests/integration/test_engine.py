@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def test_crash_between_erase_and_receipt_heals(stage: Bench) -> None:
     job = stage.file()
     while stage.view(job).state is not JobState.DERIVED_CLEANUP:
         run_batch(stage.engine, *stage.ledger.due(["source", "copies"])[0])
-    (unit,) = stage.ledger.claim("copies", Phase.ERASE, owner="dead", limit=9)
+    (unit,) = stage.take("copies", Phase.ERASE, "dead")
     stage.copies.erase([unit.order])  # the effect; its worker dies before the commit
     stage.end_leases()
     stage.ledger.sweep()
@@ -416,24 +417,25 @@ def test_lease_is_renewed_while_a_call_runs(tmp_path: Path) -> None:
     made.ledger.engine.dispose()
 
 
-def test_lease_is_not_renewed_past_the_budget_of_the_unit(tmp_path: Path) -> None:
-    made = bench(tmp_path, lease=0.15)
-    fill(made)
+def test_call_that_hangs_for_ever_is_left_behind_at_its_deadline(stage: Bench) -> None:
+    fill(stage)
     over = threading.Event()
 
-    def slow(phase: str, _orders: Sequence[EraseOrder]) -> None:
-        if phase == "revoke" and made.source.calls["revoke"] == 0:
-            made.clock.at += timedelta(hours=1)
-            over.wait(0.5)
-            made.ledger.sweep()
+    def hang(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == "revoke" and stage.source.calls["revoke"] == 0:
+            stage.source.calls["revoke"] += 1
+            stage.clock.at += timedelta(hours=1)
+            over.wait(60)
 
-    made.source.before = slow
-    job = made.file()
-    with capture_logs() as logs:
-        made.run()
-    assert "answer.dropped" in [log["event"] for log in logs]
-    assert made.view(job).attempts == 2
-    made.ledger.engine.dispose()
+    stage.source.before = hang
+    job = stage.file()
+    stage.engine = replace(stage.engine, budgets=replace(stage.engine.budgets, lease=timedelta(seconds=0.15)))
+    stage.run()
+    assert stage.rows("SELECT error_code, attempt FROM unit_attempts") == [("deadline_passed", 1)]
+    stage.skip_pauses()
+    stage.run()
+    over.set()
+    assert stage.view(job).state is JobState.COMPLETED
 
 
 def test_drain_ends_when_its_budget_is_over(stage: Bench) -> None:
@@ -459,7 +461,7 @@ def test_stale_commit_is_dropped_while_another_worker_holds_the_unit(stage: Benc
         if phase == "erase" and not others:
             stage.end_leases()
             stage.ledger.sweep()
-            (unit,) = stage.ledger.claim("copies", Phase.ERASE, owner="another", limit=9)
+            (unit,) = stage.take("copies", Phase.ERASE, "another")
             others.append(unit.order.fence)
 
     stage.copies.before = take_over

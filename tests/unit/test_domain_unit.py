@@ -29,6 +29,9 @@ VIEW = JobView(
     verified_at=None,
     completed_at=None,
     parked=(),
+    held=False,
+    waived=(),
+    last_error=None,
     attempts=0,
     result=None,
 )

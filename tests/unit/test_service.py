@@ -59,8 +59,8 @@ def unit(phase: Phase, targets: int = 0, *, page: int = 0, last_round: bool = Fa
         phase=phase,
         page=page,
         find_pass=0,
-        known_page=0,
-        more_known=False,
+        known_from=None,
+        item=None,
         last_round=last_round,
     )
 
@@ -129,7 +129,7 @@ def test_revoke_says_whether_anything_was_named(targets: int, page: int, outcome
 
 
 def tally(phase: Phase, adapter: str, *, find_pass: int = 0, unfinished: int = 0) -> Tally:
-    return Tally(adapter=adapter, phase=phase, find_pass=find_pass, unfinished=unfinished, last_page=0)
+    return Tally(adapter=adapter, phase=phase, find_pass=find_pass, unfinished=unfinished)
 
 
 def both(phase: Phase, *, find_pass: int = 0, unfinished: int = 0) -> tuple[Tally, ...]:

@@ -1,0 +1,67 @@
+"""Many rows in one statement, at the driver's own speed: the hot path writes with these alone.
+
+SQLAlchemy builds its parameters row by row, which costs more than SQLite takes to store them.
+SQLite gets the rows by the driver's executemany; PostgreSQL gets one array for each column,
+in one round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+Rows = Sequence[Mapping[str, Any]]
+CHUNK = 5_000
+
+
+def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, keep_old: bool = False) -> None:
+    """Insert rows that name the same columns; with `keep_old` those that are there stay as they are."""
+    if not rows:
+        return
+    names = list(rows[0])
+    tail = " ON CONFLICT DO NOTHING" if keep_old else ""
+    head = f"INSERT INTO {table.name} ({', '.join(names)})"
+    if connection.dialect.name == "sqlite":
+        marks = ", ".join("?" * len(names))
+        _many(connection, f"{head} VALUES ({marks}){tail}", [tuple(row[n] for n in names) for row in rows])
+        return
+    text = f"{head} SELECT * FROM {_unnest(table, names)}{tail}"  # noqa: S608 - names of our own columns
+    for chunk in _chunks(rows):
+        connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in names))
+
+
+def update(connection: sa.Connection, table: sa.Table, key: str, rows: Rows) -> None:
+    """Set the columns that the rows name besides `key`, each row by its key."""
+    if not rows:
+        return
+    names = [name for name in rows[0] if name != key]
+    if connection.dialect.name == "sqlite":
+        sets = ", ".join(f"{name} = ?" for name in names)
+        values = [(*(row[n] for n in names), row[key]) for row in rows]
+        # The names are columns of our own tables; every value is bound.
+        _many(connection, f"UPDATE {table.name} SET {sets} WHERE {key} = ?", values)  # noqa: S608
+        return
+    sets = ", ".join(f"{name} = new.{name}" for name in names)
+    for chunk in _chunks(rows):
+        given = f"{_unnest(table, [key, *names])} AS new ({', '.join([key, *names])})"
+        text = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {table.name}.{key} = new.{key}"  # noqa: S608
+        connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in (key, *names)))
+
+
+def _many(connection: sa.Connection, text: str, values: list[tuple[Any, ...]]) -> None:
+    connection.exec_driver_sql(text, values)
+
+
+def _chunks(rows: Rows) -> list[Rows]:
+    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+
+
+def _unnest(table: sa.Table, names: Sequence[str]) -> str:
+    kinds = [table.c[name].type.compile(dialect=_POSTGRESQL) for name in names]
+    return f"unnest({', '.join(f'%s::{kind}[]' for kind in kinds)})"
+
+
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call] # SQLAlchemy types it loosely

@@ -1,0 +1,217 @@
+"""Opening units: each is named by what it is, so opening one twice gives one row.
+
+Pages: the targets of one answer lie on the page of the unit that answered. Known targets are
+handed out by the same pages, so looking one up costs the same for the first and the last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from orchestrator.domain.job import Store
+from orchestrator.domain.unit import Claimed, Finished, Phase, unit_id
+from orchestrator.store import bulk
+from orchestrator.store import tables as t
+from orchestrator.store.clock import read_now
+from orchestrator.store.orders import ITEM_PAGES
+
+_g, _u, _j = t.targets.c, t.units.c, t.jobs.c
+JobRound = tuple[str, int]
+LAST_PASS = 2
+_STRIDE = 2**20
+
+
+class NewUnit(NamedTuple):
+    """A unit to open; `known` is the adapter and page of the known targets that it looks from."""
+
+    job: str
+    round: int
+    adapter: str
+    phase: Phase
+    page: int = 0
+    find_pass: int = 0
+    known: tuple[str, int] | None = None
+    item: str | None = None
+    cursor: str | None = None
+
+
+class Page(NamedTuple):
+    """A page of targets."""
+
+    adapter: str
+    number: int
+    find_pass: int
+    item: str | None
+
+
+def open_units(
+    connection: sa.Connection, wanted: Iterable[NewUnit], stores: Sequence[Store], *, pause_us: int = 0
+) -> None:
+    """Open units, due after a pause; one that is there stays."""
+    required = {store.name: int(store.required) for store in stores}
+    due = read_now(connection) + pause_us
+    rows = [
+        {
+            "id": str(unit_id(UUID(new.job), new.adapter, new.phase, new.page, new.round)),
+            "job_id": new.job,
+            "adapter": new.adapter,
+            "phase": new.phase.value,
+            "page": new.page,
+            "round": new.round,
+            "find_pass": new.find_pass,
+            "known_adapter": None if new.known is None else new.known[0],
+            "known_page": 0 if new.known is None else new.known[1],
+            "item_ref": new.item,
+            "cursor": new.cursor,
+            "required": required[new.adapter],
+            "next_attempt_at_us": due,
+        }
+        for new in wanted
+    ]
+    bulk.insert(connection, t.units, rows, keep_old=True)
+
+
+def pages(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[str, list[Page]]:
+    """Give the pages of targets of each job in its round, in order."""
+    found: dict[str, list[Page]] = defaultdict(list)
+    for round_, ids in _by_round(jobs):
+        query = (
+            sa.select(_g.job_id, _g.adapter, _g.page, _g.find_pass, _g.item_ref)
+            .distinct()
+            .where(_g.job_id.in_(ids), _g.round == round_)
+            .order_by(_g.job_id, _g.adapter, _g.page)
+        )
+        for row in connection.execute(query):
+            found[row.job_id].append(Page(row.adapter, row.page, row.find_pass, row.item_ref))
+    return found
+
+
+def open_find(
+    connection: sa.Connection, jobs: Sequence[tuple[JobRound, Sequence[str]]], find_pass: int, stores: Sequence[Store]
+) -> None:
+    """Open the first unit of a pass behind every page that is in use: a find's page becomes that of its targets."""
+    rounds = [job for job, _ in jobs]
+    used, known = _used(connection, rounds), _first_known(connection, rounds, find_pass - 1)
+    open_units(
+        connection,
+        [
+            NewUnit(job, round_, a, Phase.FIND, used[job, a] + 1, find_pass, known.get(job))
+            for (job, round_), adapters in jobs
+            for a in adapters
+        ],
+        stores,
+    )
+
+
+def next_pages(connection: sa.Connection, done: Sequence[Finished], stores: Sequence[Store]) -> None:
+    """Open the page after a find or revoke that has more to tell, or more known targets to look from."""
+    finds = [a.claimed for a in done if a.claimed.phase is Phase.FIND and a.cursor is None]
+    # A find that follows a freed item looks from that item's page alone.
+    following = _known_after(connection, [unit for unit in finds if unit.known_from is not None and unit.item is None])
+    wanted = []
+    for answer in done:
+        unit, known = answer.claimed, answer.claimed.known_from
+        if answer.cursor is None:
+            known = following.get(unit.order.key)
+            if known is None:
+                continue
+        job, page = (str(unit.order.job), unit.order.round), unit.page + 1
+        wanted.append(NewUnit(*job, unit.adapter, unit.phase, page, unit.find_pass, known, unit.item, answer.cursor))
+    if wanted:
+        open_units(connection, wanted, stores)
+
+
+def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Sequence[Store]) -> None:
+    """Let revoke be asked again for the items that it left; look for what was made from an item once it is revoked."""
+    wanted: list[NewUnit] = []
+    for answer in done:
+        unit = answer.claimed
+        if answer.left and answer.cursor is None:
+            wanted += _left(connection, unit, answer.left)
+        freed = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND} and answer.targets
+        if freed and unit.find_pass < LAST_PASS:
+            job = (str(unit.order.job), unit.order.round)
+            used, known = _used(connection, [job]), (unit.adapter, unit.page)
+            wanted += [
+                NewUnit(*job, s.name, Phase.FIND, used[job[0], s.name] + 1, unit.find_pass + 1, known, unit.item)
+                for s in stores
+            ]
+    if wanted:
+        open_units(connection, wanted, stores)
+
+
+def _left(connection: sa.Connection, unit: Claimed, items: Iterable[str]) -> list[NewUnit]:
+    job, round_ = str(unit.order.job), unit.order.round
+    query = sa.select(_u.item_ref, _u.page, _u.status)
+    query = query.where(_u.job_id == job, _u.adapter == unit.adapter, _u.phase == Phase.REVOKE.value)
+    rows = connection.execute(query).all()
+    waiting = {row.item_ref for row in rows if row.status != "done"}
+    # Each item's pages begin at a number of their own: asking for one may take many pages.
+    first = max(row.page for row in rows) // _STRIDE + 1
+    return [
+        NewUnit(job, round_, unit.adapter, Phase.REVOKE, (first + n) * _STRIDE, item=item)
+        for n, item in enumerate(sorted(set(items) - waiting))
+    ]
+
+
+def _known_after(connection: sa.Connection, units: Sequence[Claimed]) -> Mapping[str, tuple[str, int]]:
+    """Give for each find unit the adapter and page of the known targets that come after its own."""
+    if not units:
+        return {}
+    of_pass = (_g.job_id == _u.job_id) & (_g.round == _u.round) & (_g.find_pass == _u.find_pass - 1)
+    page = sa.select(sa.func.min(_g.page)).where(of_pass, _g.adapter == _u.known_adapter, _g.page > _u.known_page)
+    adapter = sa.select(sa.func.min(_g.adapter)).where(of_pass, _g.adapter > _u.known_adapter)
+    later = t.targets.alias()
+    first = sa.select(sa.func.min(later.c.page)).where(
+        *(later.c[name] == _u[name] for name in ("job_id", "round")),
+        later.c.find_pass == _u.find_pass - 1,
+        later.c.adapter == adapter.scalar_subquery(),
+    )
+    query = sa.select(
+        _u.id,
+        _u.known_adapter,
+        page.scalar_subquery().label("page"),
+        adapter.scalar_subquery().label("next"),
+        first.scalar_subquery().label("first"),
+    ).where(_u.id.in_([unit.order.key for unit in units]))
+    found: dict[str, tuple[str, int]] = {}
+    for row in connection.execute(query):
+        if row.page is not None:
+            found[row.id] = (row.known_adapter, row.page)
+        elif row.next is not None:
+            found[row.id] = (row.next, row.first)
+    return found
+
+
+def _used(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[tuple[str, str], int]:
+    """Give the highest page in use of each job and adapter, -1 for none; pages of held items are numbered apart."""
+    used: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+    for table in (t.targets, t.units):
+        c = table.c
+        for round_, ids in _by_round(jobs):
+            query = sa.select(c.job_id, c.adapter, sa.func.max(c.page).label("page"))
+            query = query.where(c.job_id.in_(ids), c.round == round_, c.page < ITEM_PAGES // 2)
+            for row in connection.execute(query.group_by(c.job_id, c.adapter)):
+                used[row.job_id, row.adapter] = max(used[row.job_id, row.adapter], row.page)
+    return used
+
+
+def _first_known(connection: sa.Connection, jobs: Sequence[JobRound], find_pass: int) -> Mapping[str, tuple[str, int]]:
+    first: dict[str, tuple[str, int]] = {}
+    for job, found in pages(connection, jobs).items():
+        of_pass = [page for page in found if page.find_pass == find_pass]
+        if of_pass:
+            first[job] = (of_pass[0].adapter, of_pass[0].number)
+    return first
+
+
+def _by_round(jobs: Sequence[JobRound]) -> list[tuple[int, list[str]]]:
+    grouped: dict[int, list[str]] = defaultdict(list)
+    for job, round_ in jobs:
+        grouped[round_].append(job)
+    return sorted(grouped.items())

@@ -1,0 +1,81 @@
+"""What a person may do to a job: have parked units tried again, cancel it, waive a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from orchestrator.domain.codes import Refusal
+from orchestrator.domain.contract import Role
+from orchestrator.domain.errors import InvalidRequest, JobNotFound, RuleRefused
+from orchestrator.domain.job import Store, Waiver
+from orchestrator.domain.states import JobState
+from orchestrator.store import bulk, health
+from orchestrator.store import tables as t
+from orchestrator.store.clock import micros, read_now
+
+_u, _j = t.units.c, t.jobs.c
+_ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value}
+
+
+def retry(connection: sa.Connection, job: str, tenant: str | None) -> int:
+    """Make every parked or waiting unit of a job due now, with its attempts counted afresh; give how many."""
+    _locked(connection, job, tenant)
+    waits = (_u.job_id == job) & ((_u.status == "parked") | ((_u.status == "pending") & (_u.attempts > 0)))
+    query = sa.select(_u.adapter).distinct().where(waits)
+    health.try_again(connection, list(connection.execute(query).scalars()))
+    again = t.units.update().where(waits)
+    again = again.values(status="pending", parked=None, attempts=0, next_attempt_at_us=read_now(connection))
+    return connection.execute(again).rowcount
+
+
+def cancel(connection: sa.Connection, job: str, tenant: str | None) -> None:
+    """Take away a job's units, which locks out a claim at the same moment; the caller moves the job.
+
+    Raises `RuleRefused` once a unit of it was ever claimed.
+    """
+    row = _locked(connection, job, tenant)
+    begun = sa.select(sa.func.count()).where(_u.job_id == job, _u.fence > 0)
+    if row.state != JobState.REQUESTED.value:
+        raise RuleRefused(Refusal.ALREADY_BEGUN)
+    connection.execute(t.units.delete().where(_u.job_id == job, _u.fence == 0))
+    # A claim that came first has raised the fence of its unit, so the unit is still there.
+    if connection.execute(begun).scalar_one():
+        raise RuleRefused(Refusal.ALREADY_BEGUN)
+
+
+def waive(
+    connection: sa.Connection,
+    job: str,
+    waiver: Waiver,
+    *,
+    tenant: str | None,
+    at: datetime,
+    stores: Sequence[Store],
+) -> bool:
+    """Let a job pass one store by name; give whether that is new."""
+    row = _locked(connection, job, tenant)
+    store = next((store for store in stores if store.name == waiver.adapter), None)
+    if store is None:
+        message = f"there is no adapter of that name: {', '.join(s.name for s in stores)}"
+        raise InvalidRequest(message, field="adapter")
+    if store.role is Role.SOURCE and row.state == JobState.REQUESTED.value:
+        raise RuleRefused(Refusal.SOURCE_NOT_REVOKED)
+    known = sa.select(t.waivers).where(t.waivers.c.job_id == job, t.waivers.c.adapter == waiver.adapter)
+    if connection.execute(known).one_or_none() is not None:
+        return False
+    told = {"adapter": waiver.adapter, "reason_code": waiver.reason.value, "granted_by_ref": waiver.granted_by_ref}
+    bulk.insert(connection, t.waivers, [{"job_id": job, **told, "at_us": micros(at)}])
+    return True
+
+
+def _locked(connection: sa.Connection, job: str, tenant: str | None) -> sa.Row[str, str]:
+    """Lock a job that may still be changed; a missing one and another tenant's are told apart by nobody."""
+    row = connection.execute(sa.select(_j.state, _j.tenant).where(_j.id == job).with_for_update()).one_or_none()
+    if row is None or (tenant is not None and row.tenant != tenant):
+        raise JobNotFound
+    if row.state in _ENDED:
+        raise RuleRefused(Refusal.JOB_ENDED)
+    return row

@@ -1,0 +1,148 @@
+"""Building the orders of claimed units, right before the call: what is held is read now, not at the claim."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from orchestrator.domain.codes import Reason
+from orchestrator.domain.contract import EraseOrder, Target
+from orchestrator.domain.hold import covered
+from orchestrator.domain.scope import Scope
+from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.domain.unit import Claimed, Phase, unit_id
+from orchestrator.store import bulk, holds
+from orchestrator.store import tables as t
+from orchestrator.store.clock import moment, read_now
+from orchestrator.store.units import give_back
+
+MAX_ROUNDS: Final = 5
+ITEM_PAGES: Final = 2**30
+"""Pages of held items are numbered from here downwards, the others from 0 upwards."""
+_u, _j, _g = t.units.c, t.jobs.c, t.targets.c
+_HANDLE = (_g.kind, _g.handle, _g.version, _g.derived_of)
+_FOUND_IN = sa.case((_u.phase == Phase.FIND.value, _u.find_pass - 1), else_=0)
+_OWN = (
+    (_g.job_id == _u.job_id)
+    & (_g.adapter == _u.adapter)
+    & (_g.round == _u.round)
+    & (_g.page == _u.page)
+    & _u.phase.in_([Phase.ERASE.value, Phase.VERIFY.value])
+)
+_KNOWN = (
+    (_g.job_id == _u.job_id)
+    & (_g.adapter == _u.known_adapter)
+    & (_g.round == _u.round)
+    & (_g.page == _u.known_page)
+    & (_g.find_pass == _FOUND_IN)
+)
+
+
+def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Claimed]:
+    """Build the orders of the units that `owner` still holds; those under a hold by now are given back."""
+    rows = connection.execute(
+        sa.select(
+            t.units,
+            *(_j.tenant, _j.user_id, _j.project, _j.selector_kind, _j.selector_value, _j.revision, _j.reason_code),
+        )
+        .join(t.jobs, _j.id == _u.job_id)
+        .where(_u.id.in_(list(ids)), _u.status == "running", _u.lease_owner == owner)
+        .order_by(_u.id)
+    ).all()
+    held: dict[str, set[str | None]] = defaultdict(set)
+    for job, item in holds.active(connection, [row.job_id for row in rows]):
+        held[job].add(item)
+    # The raw ids of a job that has ended meanwhile are gone: an optional store came too late.
+    kept = [r.id for r in rows if r.user_id is None or held[r.job_id].intersection({None, r.item_ref or None})]
+    give_back(connection, kept)
+    rows = [row for row in rows if row.id not in set(kept)]
+    own = _targets(connection, _OWN, [row.id for row in rows])
+    known = _targets(connection, _KNOWN, [row.id for row in rows])
+    claimed = []
+    for row in rows:
+        items = {item for item in held[row.job_id] if item is not None}
+        mine = own[row.id]
+        if items and row.phase == Phase.ERASE.value:
+            mine = _set_apart(connection, row, mine, items)
+        claimed.append(_claimed(row, mine, known[row.id], items))
+    return claimed
+
+
+def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], held: Collection[str]) -> Claimed:
+    order = EraseOrder(
+        job=UUID(row.job_id),
+        unit=UUID(row.id),
+        key=row.id,
+        scope=Scope(tenant=row.tenant, user=row.user_id, project=row.project),
+        selector=Selector(kind=SelectorKind(row.selector_kind), value=row.selector_value),
+        known=tuple(known),
+        cursor=row.cursor,
+        targets=tuple(own),
+        revision=row.revision,
+        held=frozenset(held),
+        attempt=row.attempts,
+        round=row.round,
+        fence=row.fence,
+        deadline=moment(row.deadline_us),
+    )
+    return Claimed(
+        order=order,
+        adapter=row.adapter,
+        reason=Reason(row.reason_code),
+        phase=Phase(row.phase),
+        page=row.page,
+        find_pass=row.find_pass,
+        known_from=None if row.known_adapter is None else (row.known_adapter, row.known_page),
+        item=row.item_ref,
+        last_round=row.round >= MAX_ROUNDS,
+    )
+
+
+def _targets(connection: sa.Connection, page: sa.ColumnElement[bool], ids: Sequence[str]) -> Mapping[str, list[Target]]:
+    query = sa.select(_u.id, *_HANDLE).join(t.targets, page).where(_u.id.in_(list(ids)))
+    found: dict[str, list[Target]] = defaultdict(list)
+    for unit, kind, handle, version, derived_of in connection.execute(query.order_by(_g.kind, _g.handle, _g.version)):
+        found[unit].append(Target(kind=kind, id=handle, version=version, derived_of=derived_of))
+    return found
+
+
+def _set_apart(
+    connection: sa.Connection, row: sa.Row[Any], targets: Sequence[Target], items: Collection[str]
+) -> list[Target]:
+    """Move the targets of held items to pages of their own, whose units wait; give the others."""
+    apart: dict[str, list[Target]] = defaultdict(list)
+    for target in targets:
+        if item := covered(target, items):
+            apart[item].append(target)
+    for item in sorted(apart):
+        page = _page_of(connection, row, item)
+        unit = unit_id(UUID(row.job_id), row.adapter, Phase.ERASE, page, row.round)
+        place = {"job_id": row.job_id, "adapter": row.adapter, "page": page, "round": row.round, "item_ref": item}
+        opened = {**place, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
+        due = {"next_attempt_at_us": read_now(connection)}
+        bulk.insert(connection, t.units, [{**opened, **due}], keep_old=True)
+        for target in apart[item]:
+            connection.execute(
+                t.targets.update()
+                .where(_g.job_id == row.job_id, _g.adapter == row.adapter, _g.round == row.round)
+                .where(_g.kind == target.kind, _g.handle == target.id, _g.version == target.version)
+                .values(page=page, item_ref=item)
+            )
+    moved = {target for some in apart.values() for target in some}
+    return [target for target in targets if target not in moved]
+
+
+def _page_of(connection: sa.Connection, row: sa.Row[Any], item: str) -> int:
+    """Give the item's page that still waits, or a new one: a unit that has answered takes no more targets."""
+    mine = (_u.job_id == row.job_id) & (_u.adapter == row.adapter) & (_u.round == row.round)
+    of_items = mine & (_u.phase == Phase.ERASE.value) & _u.item_ref.is_not(None)
+    waiting = sa.select(_u.page).where(of_items, _u.item_ref == item, _u.status == "pending")
+    page = connection.execute(waiting.limit(1)).scalar_one_or_none()
+    if page is not None:
+        return int(page)
+    lowest = connection.execute(sa.select(sa.func.min(_u.page)).where(of_items)).scalar_one()
+    return ITEM_PAGES if lowest is None else int(lowest) - 1
