@@ -1,21 +1,23 @@
 """The memory store under the adapter contract: it revokes first, and is erased with the other stores.
 
-Principles: no call begins or commits after an order's deadline; one transaction per job for
-revoke, one per batch for erase; log lines carry ids and counts.
+Principles: no call begins or commits after an order's deadline; one transaction a batch, so
+that either all of it is done or nothing; log lines carry ids and counts, never the URL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import sqlalchemy as sa
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from adapters.memory import erase as erasing
 from adapters.memory import find as finding
 from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
-from adapters.memory.engine import BUSY_MS, checkpoint, file_of, open_engine, reading, writing
+from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
 from adapters.memory.store import MemoryStore
 from orchestrator import (
     AdapterContext,
@@ -27,6 +29,7 @@ from orchestrator import (
     Revocation,
     Role,
     Seen,
+    Transient,
 )
 
 NAME: Final = "memory"
@@ -37,7 +40,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    url: str = Field(default="sqlite:///memory.db", description="SQLite file of the source database")
+    url: SecretStr = Field(
+        default=SecretStr("sqlite:///memory.db"), description="SQLite file or PostgreSQL URL of the source database"
+    )
 
 
 class MemoryAdapter:
@@ -48,53 +53,64 @@ class MemoryAdapter:
     max_batch = 200
 
     def __init__(self, context: AdapterContext, **options: object) -> None:
-        """Check the options; the file is opened by the first call."""
-        url = _options(options).url
+        """Check the options; the database is opened by the first call."""
         self._context = context
-        self._file = file_of(url)
-        self._engine = open_engine(url)
+        self._url = parse(_options(options).url.get_secret_value())
+        self._residuals = database_of(self._url).RESIDUALS
+        self._engine = open_engine(self._url)
         self.store = MemoryStore(self._engine, context.gate, context.clock)
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
-        """Find, blank, raise the revision and set tombstones, in one transaction per job."""
-        answers = []
-        for order in orders:
-            with writing(self._engine, wait_ms=self._wait_ms([order])) as connection:
-                self._in_time([order])
-                answer = revoking.revoke(connection, self._context.gate, order)
-                self._in_time([order])
-            self._context.log.info("source.revoked", job_id=str(order.job), targets=len(answer.targets))
-            answers.append(answer)
-        self._empty_log(orders)
-        return answers
+        """Find, blank, raise revisions and set tombstones, all orders in one transaction.
+
+        Raises `Transient` where an item of an order is under a hold: the others are revoked, and
+        a repeat gives their answers.
+        """
+        with self._writing(orders) as connection:
+            answers = revoking.revoke(connection, self._context.gate, orders)
+        revoked = [answer for answer in answers if answer is not None]
+        for order, answer in zip(orders, answers, strict=True):
+            if answer is not None:
+                self._context.log.info("source.revoked", job_id=str(order.job), targets=len(answer.targets))
+        self._empty_log(revoked)
+        if len(revoked) < len(orders):
+            message = "An item of the selection is under a hold."
+            raise Transient(message)
+        return revoked
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List what each order names; reads only."""
         with reading(self._engine, wait_ms=self._wait_ms(orders)) as connection:
-            return [finding.find(connection, order) for order in orders]
+            return finding.find(connection, orders)
 
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Delete exactly the targets of each order, all orders in one transaction."""
-        with writing(self._engine, wait_ms=self._wait_ms(orders)) as connection:
-            self._in_time(orders)
-            answers = erasing.erase(connection, self._context.gate, orders)
-            self._in_time(orders)
+        with self._writing(orders) as connection:
+            answers = erasing.erase(connection, self._context.gate, orders, self._residuals)
         for order, answer in zip(orders, answers, strict=True):
             self._context.log.info("facts.erased", job_id=str(order.job), erased=answer.erased)
-        self._empty_log(orders)
+        self._empty_log(answers)
         return answers
 
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
-        """Count what remains, by raw SQL on the file."""
-        return verifying.verify(self._file, orders, wait=self._wait_ms(orders) / 1000)
+        """Count what remains, by hand-written SQL on a connection of its own."""
+        return verifying.verify(self._url, orders, wait_ms=self._wait_ms(orders))
 
     def close(self) -> None:
         """Give back connections."""
         self._engine.dispose()
 
-    def _empty_log(self, orders: Sequence[EraseOrder]) -> None:
-        if orders and not checkpoint(self._engine):
-            self._context.log.warning("store.log_kept", orders=len(orders))
+    @contextmanager
+    def _writing(self, orders: Sequence[EraseOrder]) -> Iterator[sa.Connection]:
+        tenants = {order.scope.tenant for order in orders}
+        with writing(self._engine, tenants, wait_ms=self._wait_ms(orders)) as connection:
+            self._in_time(orders)
+            yield connection
+            self._in_time(orders)
+
+    def _empty_log(self, answers: Sequence[object]) -> None:
+        if answers and not checkpoint(self._engine):
+            self._context.log.warning("store.log_kept", orders=len(answers))
 
     def _wait_ms(self, orders: Sequence[EraseOrder]) -> int:
         """Give how long a lock may be waited for: no longer than the first deadline allows."""

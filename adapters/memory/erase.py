@@ -6,31 +6,32 @@ before a row goes, in the same transaction. What is counted is what the statemen
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import insert_or_set
+from adapters.memory.batch import look_up, raise_numbers
 from adapters.memory.facts import high_water_mac, scope_of
-from adapters.memory.revoke import KIND
-from adapters.memory.tables import fact_high_water, facts
-from orchestrator import Erased, EraseOrder, Gate
-
-_CHUNK: Final = 1000
-Handle: TypeAlias = tuple[str, str, int]
+from adapters.memory.selection import HANDLE, Handle, exactly
+from adapters.memory.tables import KIND, fact_high_water, facts
+from orchestrator import Erased, EraseOrder, Gate, Residual
 
 
-def erase(connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder]) -> list[Erased]:
-    """Delete the targets of all orders and count them for each: of two that name one record, the first erased it."""
+def erase(
+    connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder], residuals: frozenset[Residual]
+) -> list[Erased]:
+    """Delete the targets of all orders and count them for each: of two that name one record, the first erased it.
+
+    `residuals` are left of every record that goes.
+    """
     wanted = [[(o.scope.tenant, t.id, t.version) for t in o.targets if t.kind == KIND] for o in orders]
     handles = list(dict.fromkeys(handle for of_order in wanted for handle in of_order))
-    gone: set[Handle] = set()
-    for chunk in _chunks(handles):
-        _raise_high_water(connection, gate, chunk)
-        gone.update(_delete(connection, chunk))
-    left = set(_present(connection, [h for h in handles if h not in gone]))
+    _raise_high_water(connection, gate, handles)
+    gone = {(tenant, fact_id, version) for tenant, fact_id, version in look_up(connection, HANDLE, handles, _delete)}
+    not_gone = [handle for handle in handles if handle not in gone]
+    left = {(row.tenant, row.fact_id, row.version) for row in look_up(connection, HANDLE, not_gone, _rows)}
     answers = []
     for order, of_order in zip(orders, wanted, strict=True):
         mine = gone.intersection(of_order)
@@ -38,44 +39,27 @@ def erase(connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder]) -
         present = sum(1 for handle in of_order if handle in left)
         # Targets of a kind that this store never had are as absent as any other.
         absent = len(order.targets) - len(mine) - present
-        answers.append(Erased(erased=len(mine), already_absent=absent))
+        answers.append(Erased(erased=len(mine), already_absent=absent, residuals=residuals if mine else frozenset()))
     return answers
 
 
-def _delete(connection: sa.Connection, chunk: Sequence[Handle]) -> Iterator[Handle]:
+def _delete(given: sa.FromClause) -> sa.Executable:
     f = facts.c
-    query = facts.delete().where(_exactly(chunk))
-    yield from connection.execute(query.returning(f.tenant, f.fact_id, f.version))
+    these = sa.tuple_(f.tenant, f.fact_id, f.version).in_(sa.select(given))
+    return facts.delete().where(these).returning(f.tenant, f.fact_id, f.version)
 
 
-def _present(connection: sa.Connection, handles: Sequence[Handle]) -> Iterator[Handle]:
-    """Look up what was not deleted, whoever in the tenant owns it."""
+def _rows(given: sa.FromClause) -> sa.Select[Any]:
+    """Read the records with exactly these handles, whoever in the tenant owns them."""
     f = facts.c
-    for chunk in _chunks(handles):
-        query = sa.select(f.tenant, f.fact_id, f.version).where(_exactly(chunk))
-        yield from connection.execute(query)
+    columns = (f.tenant, f.user_id, f.project, f.key, f.fact_id, f.version)
+    return sa.select(*columns).select_from(given.join(facts, exactly(given)))
 
 
-def _raise_high_water(connection: sa.Connection, gate: Gate, chunk: Sequence[Handle]) -> None:
-    f, mark = facts.c, fact_high_water.c.version
-    query = sa.select(f.tenant, f.user_id, f.project, f.key, f.version).where(_exactly(chunk))
-    highest: Counter[str] = Counter()
-    for row in connection.execute(query):
-        mac = high_water_mac(gate, scope_of(row.tenant, row.user_id, row.project), row.key)
-        highest[mac] = max(highest[mac], row.version)
-    for mac, version in highest.items():
-        greatest = sa.case((mark > version, mark), else_=version)
-        insert_or_set(connection, fact_high_water, {"key_mac": mac, "version": version}, {"version": greatest}).one()
-
-
-def _exactly(chunk: Sequence[Handle]) -> sa.ColumnElement[bool]:
-    """Give the condition for exactly these records, each with its tenant."""
-    f = facts.c
-    # SQLite takes no index for a list of rows; the first term leads it to the second's candidates.
-    likely = f.fact_id.in_({fact_id for _, fact_id, _ in chunk})
-    return likely & sa.tuple_(f.tenant, f.fact_id, f.version).in_(chunk)
-
-
-def _chunks(handles: Sequence[Handle]) -> Iterator[Sequence[Handle]]:
-    for start in range(0, len(handles), _CHUNK):
-        yield handles[start : start + _CHUNK]
+def _raise_high_water(connection: sa.Connection, gate: Gate, handles: Sequence[Handle]) -> None:
+    highest: defaultdict[tuple[str, str, str, str], int] = defaultdict(int)
+    for row in look_up(connection, HANDLE, handles, _rows):
+        key = (row.tenant, row.user_id, row.project, row.key)
+        highest[key] = max(highest[key], row.version)
+    marks = [(high_water_mac(gate, scope_of(*place), key), v) for (*place, key), v in highest.items()]
+    raise_numbers(connection, fact_high_water, marks)

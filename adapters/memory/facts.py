@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import insert_new, insert_or_set
+from adapters.memory.batch import columns, insert_new, look_up, raise_numbers
 from adapters.memory.sources import SourceKind, origin_of, row_of
 from adapters.memory.tables import USER_WIDE, confirmations, fact_high_water, fact_revisions, facts
 from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate, GateRefused, InvalidRequest, Scope, Selector, SelectorKind, Write
 
 MAX_VALUE: Final = 2000
+SCOPE: Final = columns(tenant=str, user_id=str, project=str)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,20 +87,26 @@ def current(connection: sa.Connection, scope: Scope, now: float) -> list[Fact]:
 
 def revision(connection: sa.Connection, scope: Scope) -> int:
     """Give the scope's revision, 0 where nothing was ever stored."""
-    r = fact_revisions.c
-    query = sa.select(r.rev).where(
-        r.tenant == scope.tenant, r.user_id == scope.user, r.project == (scope.project or USER_WIDE)
-    )
-    return connection.scalar(query) or 0
+    return revisions(connection, [scope]).get(scope, 0)
+
+
+def revisions(connection: sa.Connection, scopes: Iterable[Scope]) -> dict[Scope, int]:
+    """Give the revisions of the scopes in which something was ever stored."""
+    rows = look_up(connection, SCOPE, [tuple(place_of(scope).values()) for scope in set(scopes)], _revisions)
+    return {scope_of(row.tenant, row.user_id, row.project): row.rev for row in rows}
 
 
 def raise_revision(connection: sa.Connection, scopes: Iterable[Scope]) -> int:
     """Raise the revisions of scopes that change together to one number above all of theirs, and give it."""
     changed = set(scopes)
-    raised = max(revision(connection, scope) for scope in changed) + 1
-    for scope in changed:
-        insert_or_set(connection, fact_revisions, {**place_of(scope), "rev": raised}, {"rev": raised}).one()
+    raised = max(revisions(connection, changed).values(), default=0) + 1
+    store_revisions(connection, dict.fromkeys(changed, raised))
     return raised
+
+
+def store_revisions(connection: sa.Connection, raised: Mapping[Scope, int]) -> None:
+    """Write revisions that were raised: a revision never falls."""
+    raise_numbers(connection, fact_revisions, [(*place_of(scope).values(), rev) for scope, rev in raised.items()])
 
 
 def high_water(connection: sa.Connection, gate: Gate, scope: Scope, key: str) -> int:
@@ -134,9 +141,18 @@ def check(key: str, value: str, source: str, expires: float) -> None:
     except UnicodeEncodeError:
         message = "value must be valid Unicode"
         raise InvalidRequest(message, field="value") from None
+    if "\0" in value:
+        message = "value must not hold a NUL character, which PostgreSQL cannot store"
+        raise InvalidRequest(message, field="value")
     if math.isnan(expires):
         message = "expires must be a number of seconds"
         raise InvalidRequest(message, field="expires")
+
+
+def _revisions(given: sa.FromClause) -> sa.Select[Any]:
+    r, o = fact_revisions.c, given.c
+    here = (r.tenant == o.tenant) & (r.user_id == o.user_id) & (r.project == o.project)
+    return sa.select(fact_revisions).select_from(given.join(fact_revisions, here))
 
 
 def _pass_gate(
@@ -151,7 +167,7 @@ def _pass_gate(
     if refusal is not None:
         raise GateRefused(refusal)
     if fresh:
-        insert_new(connection, confirmations, [used])
+        insert_new(connection, confirmations, [tuple(used.values())])
 
 
 def _said_here(connection: sa.Connection, scope: Scope, source: str) -> bool:

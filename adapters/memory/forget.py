@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
 
 from adapters.memory.facts import raise_revision, revision, scope_of
-from adapters.memory.selection import named
+from adapters.memory.selection import named_by
 from adapters.memory.tables import facts
 from orchestrator import Scope, Selector, SelectorKind
 
-BLANK: Final = "[deleted]"
+REVOKED: Final[Mapping[str, str | int]] = {"value": "[deleted]", "active": 0, "state": "revoked"}
 OUTSTANDING: Final = ("vectors", "drafts", "caches", "backups")
 
 
@@ -29,7 +29,7 @@ class Forgotten:
 
 def forget(connection: sa.Connection, scope: Scope, key: str) -> Forgotten:
     """Blank every version of a key; the revision rises only if one changed."""
-    condition = named(scope, Selector(kind=SelectorKind.KEY, value=key))
+    condition = named_by(scope, Selector(kind=SelectorKind.KEY, value=key))
     changed = blank(connection, condition)
     rev = raise_revision(connection, {scope, *changed}) if changed else revision(connection, scope)
     return Forgotten(outcome="revoked" if changed else "nothing_found", versions=len(changed), revision=rev)
@@ -39,9 +39,6 @@ def blank(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Seque
     """Overwrite and deactivate what is not yet revoked; give the scope of each version that changed."""
     f = facts.c
     query = (
-        facts.update()
-        .where(condition, f.state != "revoked")
-        .values(value=BLANK, active=0, state="revoked")
-        .returning(f.tenant, f.user_id, f.project)
+        facts.update().where(condition, f.state != "revoked").values(REVOKED).returning(f.tenant, f.user_id, f.project)
     )
     return [scope_of(tenant, user, project) for tenant, user, project in connection.execute(query)]

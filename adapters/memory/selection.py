@@ -1,41 +1,109 @@
-"""What a selector names: one condition that find, revoke and forget share."""
+"""What selectors name: one condition that find, revoke and forget share."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, TypeAlias, assert_never
 
 import sqlalchemy as sa
 
-from adapters.memory.tables import accepted_sources, facts, source_ancestry
-from orchestrator import Scope, Selector, SelectorKind
+from adapters.memory.batch import Found, Row, as_table, columns, run
+from adapters.memory.tables import facts, source_ancestry
+from orchestrator import EraseOrder, Scope, Selector, SelectorKind
+
+Handle: TypeAlias = tuple[str, str, int]
+"""Tenant, id and version: one record."""
+HANDLE: Final = columns(tenant=str, fact_id=str, version=int)
+
+Place: TypeAlias = tuple[str | None, int | None]
+Query: TypeAlias = Callable[[sa.FromClause, sa.ColumnElement[bool]], sa.Select[Any]]
+"""Builds a statement from orders as a table and their condition on `facts`."""
+_ORDER: Final = columns(
+    number=int, job=str, tenant=str, user_id=str, project=str, value=str, after_id=str, after_version=int
+)
 
 
-def named(scope: Scope, selector: Selector) -> sa.ColumnElement[bool]:
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Who asks for what, as parts of a statement. No project is every project of the user."""
+
+    tenant: sa.ColumnElement[str]
+    user: sa.ColumnElement[str]
+    project: sa.ColumnElement[str] | None
+    value: sa.ColumnElement[str | None]
+
+
+def exactly(handles: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Give the condition on `facts` for the records of a table of handles."""
+    f, h = facts.c, handles.c
+    return (f.tenant == h.tenant) & (f.fact_id == h.fact_id) & (f.version == h.version)
+
+
+def named(kind: SelectorKind, asked: Asked) -> sa.ColumnElement[bool]:
     """Give the condition on `facts` for every version that a selector names, revoked ones included.
 
-    A scope without a project is every project of the user. A source reaches into all of the
-    user's projects, whatever project the scope has.
+    A source reaches into all of the user's projects, whatever project the scope has.
     """
     f = facts.c
-    owner = (f.tenant == scope.tenant) & (f.user_id == scope.user)
-    here = owner if scope.project is None else owner & (f.project == scope.project)
-    match selector.kind:
+    owner = (f.tenant == asked.tenant) & (f.user_id == asked.user)
+    here = owner if asked.project is None else owner & (f.project == asked.project)
+    match kind:
         case SelectorKind.KEY:
-            return here & (f.key == selector.value)
+            return here & (f.key == asked.value)
         case SelectorKind.MEMORY:
-            return here & (f.fact_id == selector.value)
+            return here & (f.fact_id == asked.value)
         case SelectorKind.SOURCE:
             a = source_ancestry.c
-            derived = sa.select(a.source_id).where(a.tenant == scope.tenant, a.ancestor_id == selector.value)
-            return owner & ((f.source == selector.value) | f.source.in_(derived))
+            of_source = (a.tenant == f.tenant) & (a.source_id == f.source)
+            return owner & ((f.source == asked.value) | sa.exists().where(of_source, a.ancestor_id == asked.value))
         case SelectorKind.SUBJECT:
             return here
         case _:
-            assert_never(selector.kind)
+            assert_never(kind)
 
 
-def accepted_until(cut_off: int) -> sa.ColumnElement[bool]:
-    """Give the condition that leaves out what was stated afresh since a job's cut-off."""
-    s = accepted_sources.c
-    position = sa.select(s.position).where(s.tenant == facts.c.tenant, s.source_id == facts.c.source).scalar_subquery()
-    return position <= cut_off
+def named_by(scope: Scope, selector: Selector) -> sa.ColumnElement[bool]:
+    """Give the condition on `facts` for one selector."""
+    asked = Asked(
+        tenant=sa.literal(scope.tenant),
+        user=sa.literal(scope.user),
+        project=None if scope.project is None else sa.literal(scope.project),
+        value=sa.literal(selector.value),
+    )
+    return named(selector.kind, asked)
+
+
+def from_the_start(_order: EraseOrder) -> Place:
+    """Give the place before every record."""
+    return None, None
+
+
+def look_up_named(
+    connection: sa.Connection,
+    orders: Sequence[EraseOrder],
+    query: Query,
+    *,
+    after: Callable[[EraseOrder], Place] = from_the_start,
+) -> Iterator[Found]:
+    """Run a query over the orders of a batch, once for each way of asking among them.
+
+    In it, `number` is an order's position in the batch; `after_id` and `after_version` are
+    the place that it wants to go on from.
+    """
+    ways: dict[tuple[SelectorKind, bool], list[Row]] = {}
+    for number, order in enumerate(orders):
+        scope, way = order.scope, (order.selector.kind, order.scope.project is not None)
+        row = (number, str(order.job), scope.tenant, scope.user, scope.project, order.selector.value, *after(order))
+        ways.setdefault(way, []).append(row)
+    for (kind, in_project), rows in ways.items():
+        yield from run(connection, _statement(connection.dialect.name, kind, in_project, query), _ORDER, rows)
+
+
+@cache
+def _statement(dialect: str, kind: SelectorKind, in_project: bool, query: Query) -> sa.Select[Any]:  # noqa: FBT001 - its key
+    table = as_table(dialect, _ORDER)
+    o = table.c
+    asked = Asked(tenant=o.tenant, user=o.user_id, project=o.project if in_project else None, value=o.value)
+    return query(table, named(kind, asked))

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import insert_or_set
+from adapters.memory.batch import insert_new, insert_or_set
 from adapters.memory.tables import USER_WIDE, accepted_sources, source_ancestry, tenant_positions
 from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate, GateRefused, InvalidRequest, Origin, Refusal, Refused, Scope, Selector, SelectorKind
@@ -58,11 +58,8 @@ def register(
         return int(known.position)
     position = _next_position(connection, scope.tenant)
     place = {"tenant": scope.tenant, "source_id": source}
-    connection.execute(
-        accepted_sources.insert().values(**place, **owner, position=position, accepted_at_us=at_us),
-    )
-    if ancestors:
-        connection.execute(source_ancestry.insert(), [{**place, "ancestor_id": a} for a in sorted(ancestors)])
+    connection.execute(accepted_sources.insert().values(**place, **owner, position=position, accepted_at_us=at_us))
+    insert_new(connection, source_ancestry, [(scope.tenant, source, ancestor) for ancestor in sorted(ancestors)])
     return position
 
 
@@ -105,5 +102,5 @@ def _unknown(connection: sa.Connection, tenant: str, names: Collection[str]) -> 
 
 def _next_position(connection: sa.Connection, tenant: str) -> int:
     p = tenant_positions
-    row = insert_or_set(connection, p, {"tenant": tenant, "position": 1}, {"position": p.c.position + 1}).one()
+    row = insert_or_set(connection, p, {"tenant": tenant, "position": 1}, {"position": p.c.position + 1})
     return int(row.position)

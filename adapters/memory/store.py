@@ -44,7 +44,7 @@ class MemoryStore:
         """
         at_us = round(self._clock.now().timestamp() * 1_000_000)
         try:
-            with writing(self._engine) as connection:
+            with writing(self._engine, [scope.tenant]) as connection:
                 return sources.register(
                     connection, self._gate, scope, source_id, kind=kind, derived_from=derived_from, at_us=at_us
                 )
@@ -77,7 +77,7 @@ class MemoryStore:
         """
         facts.check(key, value, source, expires)
         try:
-            with writing(self._engine) as connection:
+            with writing(self._engine, [scope.tenant]) as connection:
                 return facts.put(
                     connection,
                     self._gate,
@@ -109,7 +109,7 @@ class MemoryStore:
 
         It sets no tombstones and reaches no copies: a deletion job does.
         """
-        with writing(self._engine) as connection:
+        with writing(self._engine, [scope.tenant]) as connection:
             answer = forget(connection, scope, key)
         checkpoint(self._engine)
         return answer

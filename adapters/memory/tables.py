@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 SCHEMA_VERSION: Final = 1
 USER_WIDE: Final = ""
 """What the project column holds for a fact of no project: a scope's project is never empty."""
 
+KIND: Final = "fact"
+"""What the targets of this store are."""
+
 metadata = sa.MetaData()
+
+# Both databases compare and order texts byte by byte, whatever language the server is set to.
+_TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+
+def statements(dialect: sa.Dialect) -> Iterator[str]:
+    """Give the statements that make the tables in an empty database."""
+    for table in metadata.sorted_tables:
+        yield str(CreateTable(table).compile(dialect=dialect))
+        for index in sorted(table.indexes, key=lambda i: str(i.name)):
+            yield str(CreateIndex(index).compile(dialect=dialect))
 
 
 def _text(name: str, *, key: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, primary_key=key, nullable=False)
+    return sa.Column(name, _TEXT, primary_key=key, nullable=False)
 
 
 def _number(name: str, *, key: bool = False) -> sa.Column[int]:

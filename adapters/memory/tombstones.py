@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import insert_new
+from adapters.memory.batch import columns, insert_new, look_up
 from adapters.memory.tables import source_tombstones
 from orchestrator import Tombstone, TombstoneKind
 
 _CHUNK: Final = 500
+_JOB: Final = columns(job=str)
 
 
 class LocalTombstones:
@@ -39,20 +41,25 @@ class LocalTombstones:
             yield from map(_tombstone, self._connection.execute(query))
 
 
-def keep(connection: sa.Connection, tenant: str, job: str, tombstones: Iterable[Tombstone]) -> None:
-    """Write the tombstones of one job."""
-    rows = [
-        {"tenant": tenant, "key_id": t.key_id, "mac": t.mac, "kind": t.kind.value, "job": job, "cut_off": t.cut_off}
-        for t in tombstones
-    ]
+def keep(connection: sa.Connection, tombstones: Iterable[tuple[str, str, Tombstone]]) -> None:
+    """Write tombstones, each with its tenant and job."""
+    rows = [(tenant, t.key_id, t.mac, t.kind.value, job, t.cut_off) for tenant, job, t in tombstones]
     insert_new(connection, source_tombstones, rows)
 
 
-def of_job(connection: sa.Connection, job: str) -> Iterator[Tombstone]:
-    """Give the tombstones of one job, always in the same order."""
+def of_jobs(connection: sa.Connection, jobs: Collection[str]) -> Mapping[str, Sequence[Tombstone]]:
+    """Give the tombstones of each job, always in the same order."""
+    found = defaultdict[str, list[Tombstone]](list)
+    for job, kind, key_id, mac, cut_off in look_up(connection, _JOB, [(job,) for job in jobs], _of_jobs):
+        found[job].append(Tombstone(kind=TombstoneKind(kind), key_id=key_id, mac=mac, cut_off=cut_off))
+    return found
+
+
+def _of_jobs(given: sa.FromClause) -> sa.Select[Any]:
     t = source_tombstones.c
-    query = sa.select(t.kind, t.key_id, t.mac, t.cut_off).where(t.job == job).order_by(t.kind, t.key_id, t.mac)
-    return map(_tombstone, connection.execute(query))
+    marks = (t.job, t.kind, t.key_id, t.mac, t.cut_off)
+    of_job = given.join(source_tombstones, t.job == given.c.job)
+    return sa.select(*marks).select_from(of_job).order_by(t.job, t.kind, t.key_id, t.mac)
 
 
 def _tombstone(row: sa.Row[Any, Any, Any, Any]) -> Tombstone:

@@ -1,53 +1,65 @@
-"""Looking again: raw SQL on the file, opened read-only, with none of the code that finds or erases."""
+"""Looking again: hand-written SQL on a connection of its own, with none of the code that finds or erases."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
-from adapters.memory.engine import translated
-from orchestrator import EraseOrder, Seen, SelectorKind, Target
+import sqlalchemy as sa
 
-_BY_HANDLE: Final = "SELECT fact_id, version FROM facts WHERE tenant = ? AND fact_id = ? AND version = ?"
-_CUT_OFF: Final = "SELECT cut_off FROM source_revocations WHERE job = ?"
+from adapters.memory.look import Look, looking
+from orchestrator import EraseOrder, Seen, SelectorKind
+
+# CROSS JOIN keeps SQLite from reading the whole table before what is given.
+_BY_HANDLE: Final = """
+    SELECT given.number, f.fact_id, f.version FROM {given} CROSS JOIN facts AS f
+    WHERE f.tenant = given.tenant AND f.fact_id = given.fact_id AND f.version = given.version
+"""
 # A statement that was accepted after the job's cut-off is no copy of what the job forgot.
 _BY_SELECTOR: Final = """
-    SELECT f.fact_id, f.version FROM facts AS f
+    SELECT given.number, f.fact_id, f.version FROM {given} CROSS JOIN facts AS f
     LEFT JOIN accepted_sources AS s ON s.tenant = f.tenant AND s.source_id = f.source
-    WHERE f.tenant = :tenant AND f.user_id = :user
-      AND (:cut_off IS NULL OR s.position IS NULL OR s.position <= :cut_off)
+    LEFT JOIN source_revocations AS r ON r.job = given.job
+    WHERE f.tenant = given.tenant AND f.user_id = given.user_id
+      AND (r.cut_off IS NULL OR s.position IS NULL OR s.position <= r.cut_off)
 """
-_IN_PROJECT: Final = " AND (:project IS NULL OR f.project = :project)"
+_IN_PROJECT: Final = " AND (given.project IS NULL OR f.project = given.project)"
 _NAMED: Final = {
-    SelectorKind.KEY: _IN_PROJECT + " AND f.key = :value",
-    SelectorKind.MEMORY: _IN_PROJECT + " AND f.fact_id = :value",
+    SelectorKind.KEY: _IN_PROJECT + " AND f.key = given.value",
+    SelectorKind.MEMORY: _IN_PROJECT + " AND f.fact_id = given.value",
     SelectorKind.SUBJECT: _IN_PROJECT,
-    SelectorKind.SOURCE: """ AND (f.source = :value OR f.source IN (
-        SELECT source_id FROM source_ancestry WHERE tenant = :tenant AND ancestor_id = :value))""",
+    SelectorKind.SOURCE: """ AND (f.source = given.value OR EXISTS (SELECT 1 FROM source_ancestry AS a
+        WHERE a.tenant = f.tenant AND a.source_id = f.source AND a.ancestor_id = given.value))""",
 }
 
 
-def verify(file: Path, orders: Sequence[EraseOrder], *, wait: float) -> list[Seen]:
+def verify(url: sa.URL, orders: Sequence[EraseOrder], *, wait_ms: int) -> list[Seen]:
     """Count what remains of each order: by its targets, by what was revoked, and by its selector."""
-    uri = f"{file.as_uri()}?mode=ro"
-    with translated(), closing(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)) as connection:
-        connection.execute("BEGIN")  # one state for the whole batch
-        return [Seen(remaining=len(set(_remaining(connection, order)))) for order in orders]
+    left: defaultdict[int, set[tuple[str, int]]] = defaultdict(set)
+    with looking(url, wait_ms=wait_ms) as look:
+        for number, fact_id, version in (*_by_handle(look, orders), *_by_selector(look, orders)):
+            left[number].add((fact_id, version))
+    return [Seen(remaining=len(left[number])) for number in range(len(orders))]
 
 
-def _remaining(connection: sqlite3.Connection, order: EraseOrder) -> Iterator[tuple[str, int]]:
-    wanted: set[Target] = {t for t in (*order.targets, *order.known) if t.kind == "fact"}
-    for target in wanted:
-        yield from connection.execute(_BY_HANDLE, (order.scope.tenant, target.id, target.version))
-    found = connection.execute(_CUT_OFF, (str(order.job),)).fetchone()
-    values = {
-        "tenant": order.scope.tenant,
-        "user": order.scope.user,
-        "project": order.scope.project,
-        "value": order.selector.value,
-        "cut_off": found[0] if found else None,
-    }
-    yield from connection.execute(_BY_SELECTOR + _NAMED[order.selector.kind], values)
+def _by_handle(look: Look, orders: Sequence[EraseOrder]) -> list[tuple[int, str, int]]:
+    rows = [
+        (number, order.scope.tenant, target.id, target.version)
+        for number, order in enumerate(orders)
+        for target in {t for t in (*order.targets, *order.known) if t.kind == "fact"}
+    ]
+    return list(look(_BY_HANDLE, ("number", "tenant", "fact_id", "version"), rows))
+
+
+def _by_selector(look: Look, orders: Sequence[EraseOrder]) -> list[tuple[int, str, int]]:
+    found: list[tuple[int, str, int]] = []
+    for kind, condition in _NAMED.items():
+        rows = [
+            (number, str(o.job), o.scope.tenant, o.scope.user, o.scope.project, o.selector.value)
+            for number, o in enumerate(orders)
+            if o.selector.kind is kind
+        ]
+        columns = ("number", "job", "tenant", "user_id", "project", "value")
+        found += look(_BY_SELECTOR + condition, columns, rows)
+    return found

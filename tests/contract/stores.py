@@ -54,10 +54,13 @@ def context_in(folder: Path, log: Lines) -> AdapterContext:
 class MemoryUnderTest(StoreUnderTest):
     adapter: MemoryAdapter
 
-    def __init__(self, folder: Path) -> None:
+    beside = metadata.tables.keys() - {"facts"}  # what the store keeps that is no record
+    row_id = "rowid"
+
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self._log = Lines()
         self.file = folder / "memory.db"
-        self.adapter = MemoryAdapter(context_in(folder, self._log), url=f"sqlite:///{self.file}")
+        self.adapter = MemoryAdapter(context_in(folder, self._log), url=url or f"sqlite:///{self.file}")
 
     def plant(self, record: Record) -> None:
         store = self.adapter.store
@@ -76,22 +79,15 @@ class MemoryUnderTest(StoreUnderTest):
         ]
         sources = {(r.scope.tenant, r.source) for r in records}
         assert len(sources) == 1
-        with closing(self.sql()) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT INTO facts VALUES (?,?,?,?,?,?,?,?,1,?,1,'live')", rows[1:])
-            connection.execute("COMMIT")
+        self.insert(rows[1:])
         return None
 
     def raw(self) -> Mapping[str, bytes]:
-        kept_beside = metadata.tables.keys() - {"facts"}
-        with closing(self.sql()) as connection:
-            named = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {
-                f"{table}:{row[0]}": json.dumps(row[1:]).encode()
-                for table in named
-                if table not in kept_beside
-                for row in connection.execute(f'SELECT rowid, * FROM "{table}"')  # noqa: S608 - our own tables
-            }
+        return {
+            f"{table}:{row[0]}": json.dumps(row[1:]).encode()
+            for table in self.tables() - self.beside
+            for row in self.run(f'SELECT {self.row_id}, * FROM "{table}"')  # noqa: S608 - our own tables
+        }
 
     def readable(self, record: Record) -> bool:
         return any((f.key, f.value) == (record.key, record.text) for f in self.adapter.store.current(record.scope))
@@ -120,12 +116,24 @@ class MemoryUnderTest(StoreUnderTest):
     def lie(self) -> Iterator[None]:
         """Take the rows from their owner, as a foreign key with SET NULL does, and erase none."""
         with super().lie():
-            with closing(self.sql()) as connection:
-                connection.execute("UPDATE facts SET user_id = 'nobody:' || user_id")
+            self.run("UPDATE facts SET user_id = 'nobody:' || user_id")
             yield
 
     def log(self) -> list[str]:
         return self._log.lines
+
+    def run(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        with closing(self.sql()) as connection:
+            return connection.execute(statement).fetchall()
+
+    def tables(self) -> set[str]:
+        return {row[0] for row in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        with closing(self.sql()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT INTO facts VALUES (?,?,?,?,?,?,?,?,1,?,1,'live')", rows)
+            connection.execute("COMMIT")
 
     def sql(self) -> sqlite3.Connection:
         return sqlite3.connect(self.file, isolation_level=None)

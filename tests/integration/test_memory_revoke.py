@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 
 from orchestrator import Erased, Refusal, Scope, Selector, SelectorKind, Target, Transient
 from tests.integration.memory_harness import (
@@ -23,24 +22,6 @@ from tests.integration.memory_harness import (
     counted,
     kinds,
 )
-
-
-@pytest.mark.req("R123")
-def test_a_fault_before_the_commit_leaves_nothing(world: World) -> None:
-    order, engine = world.order(), world.adapter._engine
-
-    def fault(_connection: sa.Connection) -> None:
-        raise ConnectionResetError
-
-    sa.event.listen(engine, "commit", fault)
-    with pytest.raises(ConnectionResetError):
-        world.revoke(order)
-    sa.event.remove(engine, "commit", fault)
-    assert counted(world) == (0, 0, 0, 2)
-    assert len(world.store.current(A)) == 2
-    done = world.revoke(order)
-    assert counted(world) == (1, 1, len(done.tombstones), 3)
-    assert [f.key for f in world.store.current(A)] == ["seat"]
 
 
 @pytest.mark.req("R123")

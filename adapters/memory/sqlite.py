@@ -1,0 +1,95 @@
+"""The store in a SQLite file: every connection proves its settings before it is used.
+
+A write transaction begins IMMEDIATE: nobody else writes from its first line to its last, so
+no writer decides by a state that another is changing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+
+from adapters.memory.tables import SCHEMA_VERSION, statements
+from orchestrator import ErrorCode, Permanent, Residual, StoreLocked, StoreUnreachable, Transient
+
+BUSY_MS: Final = 30_000
+READING: Final[Mapping[str, Any]] = {"begin": "DEFERRED"}
+WRITING: Final[Mapping[str, Any]] = {"begin": "IMMEDIATE"}
+DRIVER_ERROR: Final = sqlite3.Error
+RESIDUALS: Final[frozenset[Residual]] = frozenset()
+_SETTINGS: Final[Mapping[str, tuple[str, object]]] = {
+    "busy_timeout": (str(BUSY_MS), BUSY_MS),
+    "journal_mode": ("WAL", "wal"),
+    "synchronous": ("FULL", 2),
+    "foreign_keys": ("ON", 1),
+    "secure_delete": ("ON", 1),
+}
+
+
+def create_engine(url: sa.URL) -> sa.Engine:
+    """Give an engine that opens nothing yet."""
+    return sa.create_engine(url, hide_parameters=True)
+
+
+def prepare(driver: Any) -> None:  # noqa: ANN401 - SQLAlchemy does not know its driver's type
+    """Set a new connection up, and make the tables where there are none."""
+    driver.isolation_level = None  # the driver begins nothing by itself: `begin` does
+    for name, (wanted, expected) in _SETTINGS.items():
+        driver.execute(f"PRAGMA {name} = {wanted}")
+        if driver.execute(f"PRAGMA {name}").fetchone() != (expected,):
+            raise Permanent(f"SQLite does not keep the setting {name}", code=ErrorCode.STORE_REFUSED)
+    if driver.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+        _create(driver)
+
+
+def begin(connection: sa.Connection, wait_ms: int) -> None:
+    """Begin a transaction that waits for a lock no longer than that."""
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")
+    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('begin', 'IMMEDIATE')}")
+
+
+def lock(_connection: sa.Connection, _tenants: Collection[str]) -> None:
+    """Do nothing: a write transaction has locked the whole file since its first line."""
+
+
+def empty_log(engine: sa.Engine) -> bool:
+    """Empty the write-ahead log, which still holds what was overwritten; False while others use it."""
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        # A reader may stay for long and nothing depends on this attempt: the next one comes.
+        driver.execute("PRAGMA busy_timeout = 0")
+        try:
+            busy, _pages, _moved = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        return not busy
+
+
+def translate(error: BaseException | None) -> Exception:
+    """Choose the error of the contract for one of the driver's."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreLocked()
+    if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+        return Permanent("The file is not a sound database.", code=ErrorCode.STORE_REFUSED)
+    if isinstance(error, sqlite3.OperationalError):
+        return StoreUnreachable()
+    return Transient("The store refused the call.", code=ErrorCode.STORE_REFUSED)
+
+
+def _create(driver: sqlite3.Connection) -> None:
+    driver.execute("BEGIN IMMEDIATE")
+    found = driver.execute("PRAGMA user_version").fetchone()[0]
+    if found not in {0, SCHEMA_VERSION}:
+        driver.execute("ROLLBACK")
+        message = "The database belongs to another version of this adapter."
+        raise Permanent(message, code=ErrorCode.STORE_REFUSED)
+    if found == 0:
+        for statement in statements(sqlite.dialect()):
+            driver.execute(statement)
+        driver.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    driver.execute("COMMIT")
