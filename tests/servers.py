@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,34 @@ def fake_redis() -> Iterator[str]:
         thread.join()
 
 
+@dataclass
+class RedisServer:
+    """A redis-server process without persistence; a test may stop and start it again."""
+
+    binary: str
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        quiet = subprocess.DEVNULL
+        self.process = subprocess.Popen([*command, "--dir", str(self.folder)], stdout=quiet, stderr=quiet)
+        _wait_for(self.url)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(PATIENCE)
+
+
 @contextmanager
-def real_redis(folder: Path) -> Iterator[str]:
-    """Serve a redis-server process without persistence."""
+def redis_server(folder: Path) -> Iterator[RedisServer]:
+    """Run a redis-server on a free port."""
     binary = shutil.which("redis-server")
     if binary is None:
         if os.environ.get("EXPUNGE_REQUIRE_SERVICES"):
@@ -45,15 +71,19 @@ def real_redis(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    process = subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"redis://127.0.0.1:{port}/0"
+    running = RedisServer(binary, folder, port)
     try:
-        _wait_for(url)
-        yield url
+        running.start()
+        yield running
     finally:
-        process.terminate()
-        process.wait(PATIENCE)
+        running.stop()
+
+
+@contextmanager
+def real_redis(folder: Path) -> Iterator[str]:
+    """Serve a redis-server process; give its URL."""
+    with redis_server(folder) as running:
+        yield running.url
 
 
 def _wait_for(url: str) -> None:

@@ -7,19 +7,23 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
+
+import structlog
 
 from orchestrator.domain.codes import CrashPoint, Reason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import NewJob, Purpose
 from orchestrator.domain.ports import Clock, Crash, Ledger
 from orchestrator.domain.scope import Scope
-from orchestrator.domain.selector import Selector
+from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.gate.fingerprint import MIN_LETTERS, candidate_tokens, fold
 
 REFERENCE: Final = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
+_WORD: Final = re.compile(r"\w+")
 Ref = Callable[..., str]
 """A keyed hash under the one reference key that does not rotate."""
 
@@ -47,13 +51,14 @@ class Acceptance:
     ref: Ref
     due: Callable[[datetime], datetime]
     crash: Crash
+    log: Any = field(default_factory=structlog.get_logger)  # structlog's bound logger: its own type is Any
 
 
 def accept(request: Request, using: Acceptance) -> tuple[UUID, bool]:
     """Write the job of a request; give its id and whether it is new.
 
-    Raises `InvalidRequest` for a reference that does not match the pattern or repeats the
-    user's name, and `IdempotencyConflict` for a key that was used for another request.
+    Raises `InvalidRequest` for a reference that does not match the pattern or repeats what is
+    to be forgotten, and `IdempotencyConflict` for a key that was used for another request.
     """
     return accept_all([request], using)[0]
 
@@ -62,11 +67,14 @@ def accept_all(requests: Sequence[Request], using: Acceptance) -> Sequence[tuple
     """Write the jobs of requests, all or none of them; otherwise as `accept`."""
     answers = using.ledger.accept([_job(request, using) for request in requests])
     using.crash(CrashPoint.AFTER_ACCEPT, "accept")
+    for request, (job, new) in zip(requests, answers, strict=True):
+        if new:
+            using.log.info("job.accepted", job_id=str(job), purpose=request.purpose.value)
     return answers
 
 
 def _job(request: Request, using: Acceptance) -> NewJob:
-    check_reference(request.reference, request.scope.user)
+    check_reference(request.reference, request.scope.user, request.selector)
     scope, selector, ref, now = request.scope, request.selector, using.ref, using.clock.now()
     key = request.idempotency_key
     return NewJob(
@@ -102,8 +110,12 @@ def days_later(days: int) -> Callable[[datetime], datetime]:
     return lambda at: at + timedelta(days=days)
 
 
-def check_reference(reference: str | None, user: str) -> None:
-    """Raise `InvalidRequest` for a reference that does not match the pattern or repeats the user's name."""
+def check_reference(reference: str | None, user: str, selector: Selector | None = None) -> None:
+    """Raise `InvalidRequest` for a reference that does not match the pattern, or repeats what is to be forgotten.
+
+    It may share no distinctive word with the user's id or the selection, and may not hold all
+    of the selection. What leads to a source is not the source: `chat/turn-20` may ask to forget `chat/turn-6`.
+    """
     if reference is None:
         return
     if not REFERENCE.fullmatch(reference):
@@ -112,6 +124,26 @@ def check_reference(reference: str | None, user: str) -> None:
     if user.casefold() in reference:
         message = "the reference repeats the user's id; the ledger must not keep it: use a case number"
         raise InvalidRequest(message, field="reference")
+    value = "" if selector is None else selector.value or ""
+    named = value.rpartition("/")[2] if selector is not None and selector.kind is SelectorKind.SOURCE else value
+    forgotten = _distinctive(user) | _distinctive(named)
+    if not forgotten.isdisjoint(_distinctive(reference)) or _holds(reference, value):
+        message = (
+            "the reference shares a word with what is to be forgotten; the ledger must not keep it: use a case number"
+        )
+        raise InvalidRequest(message, field="reference")
+
+
+def _distinctive(text: str) -> frozenset[str]:
+    """Give the words of a text that may tell whose it is: a short number or a short common word does not."""
+    return frozenset(token for token in candidate_tokens(text) if len(token) >= MIN_LETTERS)
+
+
+def _holds(reference: str, value: str) -> bool:
+    """Tell whether a reference is a value, or holds its words, if there are several, in their order."""
+    inner, outer = _WORD.findall(fold(value)), _WORD.findall(reference)
+    places = range(len(outer) - len(inner) + 1) if len(inner) > 1 else ()
+    return any(outer[at : at + len(inner)] == inner for at in places) or fold(value) == reference
 
 
 def _payload(request: Request, ref: Ref) -> str:

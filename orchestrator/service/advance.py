@@ -124,13 +124,15 @@ def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
         return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(1, late)]
     if job.found_in_first_pass and not any(t.find_pass == 2 for t in job.tallies):  # noqa: PLR2004 - the second pass
         return [OpenFind(2, _names(stores))]
-    if job.unopened or any(s.name not in _adapters(job, Phase.ERASE) for s in stores):
+    # A store that nobody waits for is erased in once it has been looked through, if that is before the last look.
+    looked = [s for s in stores if s.required or not _unfinished(job, Phase.FIND, [s])]
+    if job.unopened or (not _has(job, Phase.VERIFY) and set(_names(looked)) - _adapters(job, Phase.ERASE)):
         first: list[Action] = [Move(JobState.DERIVED_CLEANUP)] if job.state is JobState.SOURCE_REVOKED else []
-        return [*first, OpenErase(_names(stores))]
+        return [*first, OpenErase(_names(looked))]
     if _unfinished(job, Phase.ERASE, required) or _unfinished(job, Phase.REVOKE, required):
         return []
     if not _has(job, Phase.VERIFY):
-        return [OpenVerify(_names(stores))]
+        return [OpenVerify(_names(looked))]
     if _unfinished(job, Phase.VERIFY, required):
         return []
     if job.seen_present:

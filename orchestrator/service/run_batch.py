@@ -57,7 +57,9 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     engine.crash(CrashPoint.AFTER_ORDERS, where)
     started = engine.clock.now()
     engine.crash(CrashPoint.BEFORE_CALL, where)
-    answers = _call(engine, store, phase, units, owner)
+    orders = [unit.order for unit in units]
+    call = partial(verb(store, phase), orders)
+    answers = answers_of(engine, partial(_in_time, engine, owner, orders[0].deadline, call), units)
     engine.crash(CrashPoint.AFTER_EFFECT, where)
     committed = engine.ledger.commit(owner, answers, started_at=started)
     engine.crash(CrashPoint.AFTER_COMMIT, where)
@@ -67,14 +69,13 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     return len(units)
 
 
-def _call(engine: Engine, store: StorageAdapter, phase: Phase, units: Sequence[Claimed], owner: str) -> list[Answered]:
-    """Call the adapter for the whole batch and judge each answer on its own."""
-    orders = [unit.order for unit in units]
+def answers_of(engine: Engine, call: Callable[[], Sequence[object]], units: Sequence[Claimed]) -> list[Answered]:
+    """Make the call for the whole batch and judge each answer on its own."""
     try:
-        answers = list(_in_time(engine, owner, orders[0].deadline, partial(_verb(store, phase), orders)))
+        answers = list(call())
     except Exception as error:  # noqa: BLE001 - whatever an adapter raises becomes a decision, here and nowhere else
         return [_failed(engine, unit, error) for unit in units]
-    if len(answers) != len(orders):
+    if len(answers) != len(units):
         return [_failed(engine, unit, BadAnswer()) for unit in units]
     return [_judged(engine, unit, answer) for unit, answer in zip(units, answers, strict=True)]
 
@@ -105,7 +106,8 @@ def _in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], 
     raise DeadlinePassed
 
 
-def _verb(store: StorageAdapter, phase: Phase) -> Callable[[Sequence[EraseOrder]], Sequence[object]]:
+def verb(store: StorageAdapter, phase: Phase) -> Callable[[Sequence[EraseOrder]], Sequence[object]]:
+    """Give the method of an adapter that a phase asks for."""
     match phase:
         case Phase.REVOKE:
             return cast("SourceAdapter", store).revoke

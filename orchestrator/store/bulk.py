@@ -14,15 +14,16 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 Rows = Sequence[Mapping[str, Any]]
+KEEP = "DO NOTHING"
 CHUNK = 5_000
 
 
-def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, keep_old: bool = False) -> None:
-    """Insert rows that name the same columns; with `keep_old` those that are there stay as they are."""
+def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, conflict: str | None = None) -> None:
+    """Insert rows that name the same columns; `conflict` says in SQL what becomes of those that are there already."""
     if not rows:
         return
     names = list(rows[0])
-    tail = " ON CONFLICT DO NOTHING" if keep_old else ""
+    tail = "" if conflict is None else f" ON CONFLICT {conflict}"
     head = f"INSERT INTO {table.name} ({', '.join(names)})"
     if connection.dialect.name == "sqlite":
         marks = ", ".join("?" * len(names))

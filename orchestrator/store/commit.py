@@ -21,6 +21,10 @@ from orchestrator.store import tables as t
 from orchestrator.store.clock import micros, read_now
 
 _u = t.units.c
+_REVOKED = (
+    "(job_id, adapter, round, kind, handle, version) DO UPDATE SET page = excluded.page, find_pass = 0, "
+    "item_ref = NULL WHERE deletion_targets.find_pass <> 0"
+)
 _FREE = {"lease_owner": None, "lease_until_us": None, "deadline_us": None}
 
 
@@ -50,9 +54,14 @@ def write(
     done = [a for a in answers if isinstance(a, Finished)]
     failed = [a for a in answers if isinstance(a, Failed)]
     insert = bulk.insert
-    insert(connection, t.targets, [row for a in done for row in _target_rows(a)], keep_old=True)
-    insert(connection, t.tombstones, [row for a in done for row in _tombstone_rows(a, micros(finished))], keep_old=True)
-    insert(connection, t.windows, [row for a in done for row in _window_rows(a)], keep_old=True)
+    _write_targets(connection, done)
+    insert(
+        connection,
+        t.tombstones,
+        [row for a in done for row in _tombstone_rows(a, micros(finished))],
+        conflict=bulk.KEEP,
+    )
+    insert(connection, t.windows, [row for a in done for row in _window_rows(a)], conflict=bulk.KEEP)
     given = [(a, a.receipt) for a in done if a.receipt is not None]
     insert(connection, t.receipts, [_receipt_row(a.claimed, r, micros(started), micros(finished)) for a, r in given])
     _raise_revisions(connection, done)
@@ -61,6 +70,15 @@ def write(
     follow.next_pages(connection, done, stores)
     follow.after_holds(connection, done, stores)
     _fail(connection, failed)
+
+
+def _write_targets(connection: sa.Connection, done: Sequence[Finished]) -> None:
+    """Write down what was named. What a source revokes is its own page's, even if find has named it before."""
+    for conflict, chosen in (
+        (_REVOKED, [a for a in done if a.claimed.phase is Phase.REVOKE]),
+        (bulk.KEEP, [a for a in done if a.claimed.phase is not Phase.REVOKE]),
+    ):
+        bulk.insert(connection, t.targets, [row for a in chosen for row in _target_rows(a)], conflict=conflict)
 
 
 def _target_rows(answer: Finished) -> list[dict[str, object]]:

@@ -21,6 +21,8 @@ PRAGMAS: Final = {
     "synchronous": ("FULL", 2),
     "foreign_keys": ("ON", 1),
     "secure_delete": ("ON", 1),
+    # Without it INSERT OR REPLACE deletes the row that it replaces and no trigger is asked.
+    "recursive_triggers": ("ON", 1),
 }
 
 
@@ -30,7 +32,8 @@ class PragmaRefused(ExpungeError):
 
 def open_database(url: str) -> sa.Engine:
     """Open a database by its SQLAlchemy URL; bound values never reach an error or a log."""
-    engine = sa.create_engine(url, hide_parameters=True)
+    # A connection that a restart of the server has cut is noticed before it is used.
+    engine = sa.create_engine(url, hide_parameters=True, pool_pre_ping=True)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin_immediate)
@@ -41,6 +44,30 @@ def pragmas(engine: sa.Engine) -> dict[str, object]:
     """Read back every setting that the ledger rests on."""
     with engine.connect() as connection:
         return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in PRAGMAS}
+
+
+def checkpoint(engine: sa.Engine) -> bool:
+    """Empty SQLite's write-ahead log, which keeps what its tables have overwritten; tell whether it is empty.
+
+    Somebody who reads or writes at the moment can keep it from being emptied: call again. Other
+    databases have nothing to empty here.
+    """
+    if engine.dialect.name != "sqlite":
+        return True
+    # Not `connect`: it begins a transaction, and inside of one there is no checkpoint.
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        # Whoever reads is waited for briefly: writers have to wait as long.
+        cursor.execute("PRAGMA busy_timeout = 100")
+        try:
+            (busy, *_) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {PRAGMAS['busy_timeout'][0]}")
+            cursor.close()
+    finally:
+        connection.close()
+    return bool(busy == 0)
 
 
 def _configure(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's own connection

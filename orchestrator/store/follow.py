@@ -73,7 +73,7 @@ def open_units(
         }
         for new in wanted
     ]
-    bulk.insert(connection, t.units, rows, keep_old=True)
+    bulk.insert(connection, t.units, rows, conflict=bulk.KEEP)
 
 
 def pages(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[str, list[Page]]:

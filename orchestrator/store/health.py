@@ -30,7 +30,7 @@ def room(connection: sa.Connection, adapter: str, *, cap: int, limit: int, now: 
     # Locking the row makes claims of one adapter take turns, so that the cap is exact on PostgreSQL as well.
     row = connection.execute(_ROW, {"name": adapter}).one_or_none()
     if row is None:
-        bulk.insert(connection, t.health, [{"adapter": adapter}], keep_old=True)
+        bulk.insert(connection, t.health, [{"adapter": adapter}], conflict=bulk.KEEP)
         row = connection.execute(_ROW, {"name": adapter}).one()
     running = connection.execute(_RUNNING, {"name": adapter}).scalar_one()
     if running >= cap:
@@ -85,7 +85,7 @@ def announce(
         # A note older than a lease belongs to a message that the broker lost.
         if at is None or now - at > lease_us or at > now:
             chosen.setdefault(adapter, phase)
-    bulk.insert(connection, t.health, [{"adapter": a} for a in chosen if a not in known], keep_old=True)
+    bulk.insert(connection, t.health, [{"adapter": a} for a in chosen if a not in known], conflict=bulk.KEEP)
     bulk.update(connection, t.health, "adapter", [{"adapter": a, "announced_at_us": now} for a in chosen])
     return list(chosen.items())
 

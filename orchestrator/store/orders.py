@@ -56,6 +56,7 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     held: dict[str, set[str | None]] = defaultdict(set)
     for job, item in holds.active(connection, [row.job_id for row in rows]):
         held[job].add(item)
+    unrevoked = _unrevoked(connection, [row.job_id for row in rows])
     # The raw ids of a job that has ended meanwhile are gone: an optional store came too late.
     kept = [r.id for r in rows if r.user_id is None or held[r.job_id].intersection({None, r.item_ref or None})]
     give_back(connection, kept)
@@ -65,11 +66,22 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     claimed = []
     for row in rows:
         items = {item for item in held[row.job_id] if item is not None}
-        mine = own[row.id]
-        if items and row.phase == Phase.ERASE.value:
-            mine = _set_apart(connection, row, mine, items)
+        mine, apart = own[row.id], items | unrevoked[row.job_id]
+        if apart and row.phase == Phase.ERASE.value and row.item_ref is None:
+            mine = _set_apart(connection, row, mine, apart)
         claimed.append(_claimed(row, mine, known[row.id], items))
     return claimed
+
+
+def _unrevoked(connection: sa.Connection, jobs: Sequence[str]) -> Mapping[str, set[str]]:
+    """Name the items that a source has left and not revoked yet: erasing one first would leave nothing to look from."""
+    left: dict[str, set[str]] = defaultdict(set)
+    query = sa.select(_u.job_id, _u.item_ref).where(
+        _u.job_id.in_(list(jobs)), _u.phase == Phase.REVOKE.value, _u.status != "done", _u.item_ref.is_not(None)
+    )
+    for job, item in connection.execute(query):
+        left[job].add(item)
+    return left
 
 
 def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], held: Collection[str]) -> Claimed:
@@ -124,7 +136,7 @@ def _set_apart(
         place = {"job_id": row.job_id, "adapter": row.adapter, "page": page, "round": row.round, "item_ref": item}
         opened = {**place, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
         due = {"next_attempt_at_us": read_now(connection)}
-        bulk.insert(connection, t.units, [{**opened, **due}], keep_old=True)
+        bulk.insert(connection, t.units, [{**opened, **due}], conflict=bulk.KEEP)
         for target in apart[item]:
             connection.execute(
                 t.targets.update()

@@ -23,13 +23,22 @@ _CLAIMABLE: Final = (
     (_u.status == "pending") & (_u.next_attempt_at_us <= now_us()) & _j.state.not_in(_ENDED) & ~waits_for_hold()
 )
 _WITH_JOBS: Final = sa.join(t.units, t.jobs, _j.id == _u.job_id)
-# A unit that failed is tried alone, so that one bad order cannot hold the others of its batch.
-_RANKED: Final = (
-    sa.select(_u.id, _u.attempts, _u.fence, sa.func.row_number().over(partition_by=_j.tenant, order_by=_u.id))
+_OF_PHASE: Final = (_u.adapter == sa.bindparam("adapter")) & (_u.phase == sa.bindparam("phase")) & _CLAIMABLE
+# Tenants in turn, and of each the unit that has waited longest.
+_TURN: Final = sa.func.row_number().over(partition_by=_j.tenant, order_by=(_u.next_attempt_at_us, _u.id)).label("turn")
+_FIRST: Final = (
+    sa.select(_u.id, _u.next_attempt_at_us.label("due"), _TURN)
     .select_from(_WITH_JOBS)
-    .where(_u.adapter == sa.bindparam("adapter"), _u.phase == sa.bindparam("phase"), _CLAIMABLE)
-    .order_by(_u.attempts > 0, sa.literal_column("4"), _u.id)
+    .where(_OF_PHASE, _u.attempts == 0)
+    .order_by("turn", "due", _u.id)
     .limit(sa.bindparam("most", type_=sa.Integer))
+)
+_AGAIN: Final = (
+    sa.select(_u.id, _u.next_attempt_at_us.label("due"))
+    .select_from(_WITH_JOBS)
+    .where(_OF_PHASE, _u.attempts > 0)
+    .order_by("due", _u.id)
+    .limit(1)
 )
 _DUE: Final = sa.select(_u.adapter, _u.phase).distinct().select_from(_WITH_JOBS).where(_CLAIMABLE)
 
@@ -50,8 +59,11 @@ def claim(
     most = health.room(connection, adapter, cap=cap, limit=limit, now=now)
     if not most:
         return []
-    rows = connection.execute(_RANKED, {"adapter": adapter, "phase": phase.value, "most": most}).all()
-    chosen = [row for row in rows if row.attempts == 0] or rows[:1]
+    asked = {"adapter": adapter, "phase": phase.value, "most": most}
+    first, again = connection.execute(_FIRST, asked).all(), connection.execute(_AGAIN, asked).all()
+    # A unit that failed is tried alone, so that one bad order cannot hold the others of its batch. It comes before
+    # whatever became due after it: new work must not keep it waiting for ever.
+    chosen = again if again and (not first or again[0].due <= min(row.due for row in first)) else first
     taken = connection.execute(
         t.units.update()
         .where(_u.id.in_([row.id for row in chosen]), _u.status == "pending")

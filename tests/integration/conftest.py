@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.integration.cache_harness import cache, redis_url, server
+from tests.integration.engine_harness import stage
 from tests.integration.memory_harness import world
 
-__all__ = ["cache", "redis_url", "server", "world"]
+__all__ = ["cache", "redis_url", "server", "stage", "world"]

@@ -22,6 +22,10 @@ _STATEMENTS = (
     "DROP INDEX ix_targets_page",
     "CREATE INDEX ix_targets_page ON deletion_targets (job_id, round, adapter, page, find_pass)",
 )
+_POSTGRESQL = (
+    "CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON deletion_receipts EXECUTE FUNCTION refuse()",
+    "CREATE TRIGGER transitions_no_truncate BEFORE TRUNCATE ON job_transitions EXECUTE FUNCTION refuse()",
+)
 _PAGES = sa.text(
     "SELECT DISTINCT adapter, page FROM deletion_targets "
     "WHERE job_id = :job AND round = :round AND find_pass = :found ORDER BY adapter, page"
@@ -36,7 +40,8 @@ _LOOK_FROM = sa.text("UPDATE deletion_units SET known_adapter = :adapter, known_
 def upgrade() -> None:
     """Add the columns, and tell units in flight where to look from: find begins again with the first page."""
     connection = op.get_bind()
-    for statement in _STATEMENTS:
+    own = _POSTGRESQL if connection.dialect.name == "postgresql" else ()
+    for statement in (*_STATEMENTS, *own):
         connection.exec_driver_sql(statement)
     for unit in connection.execute(_WAITING).all():
         found = unit.find_pass - 1 if unit.phase == "find" else 0
