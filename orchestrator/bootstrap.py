@@ -16,6 +16,7 @@ import structlog
 
 from orchestrator import crash, logs, settings
 from orchestrator.domain.contract import StorageAdapter
+from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import Store
 from orchestrator.domain.ports import Budgets, Clock
 from orchestrator.domain.retry import RetryPolicy
@@ -27,11 +28,10 @@ from orchestrator.registry import AdapterContext, load_adapters, resolve
 from orchestrator.service.accept import Acceptance, days_later, one_month_later
 from orchestrator.service.run_batch import Engine
 from orchestrator.store.advance import Rules
-from orchestrator.store.engine import open_database
+from orchestrator.store.engine import checkpoint, open_database
 from orchestrator.store.ledger import SqlLedger
 
 CCPA_DAYS = 45
-DEFAULT_DIR = ".expunge"
 
 
 class SystemClock:
@@ -52,21 +52,20 @@ class Control:
     acceptance: Acceptance
     clock: Clock
 
+    def empty_log(self) -> bool:
+        """Empty the database's write-ahead log of what was overwritten; tell whether it is empty."""
+        return checkpoint(self.database)
+
     def close(self) -> None:
         """Give the database's connections back."""
         self.database.dispose()
-
-
-def state_dir(given: Path | None) -> Path:
-    """Choose the state directory: the one given, else EXPUNGE_DIR, else .expunge here."""
-    return given or Path(os.environ.get("EXPUNGE_DIR", DEFAULT_DIR))
 
 
 def open_control(directory: Path, clock: Clock | None = None) -> Control:
     """Wire the control database of a state directory."""
     config = settings.read(directory)
     logs.configure(config.log_format)
-    database = open_database(settings.inside(config.database_url.get_secret_value(), config.state_dir))
+    database = _database(config)
     clock = clock or SystemClock()
     crash_here = crash.crash_at(config.crash_at)
     budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease, breaker=config.engine.breaker_pause)
@@ -122,12 +121,18 @@ def context(control: Control) -> AdapterContext:
     config = control.settings
     gate = Gate(Keyring.parse(settings.resolve_secret(config.keys.tombstone, config.state_dir)))
     log: Any = structlog.get_logger()
-    return AdapterContext(clock=control.clock, gate=gate, log=log, state_dir=config.state_dir)
+    return AdapterContext(
+        clock=control.clock,
+        gate=gate,
+        log=log,
+        state_dir=config.state_dir,
+        call_timeout=config.engine.call_timeout,
+    )
 
 
 def open_adapter(directory: Path | None, name: str) -> StorageAdapter:
     """Open one adapter by the configuration of a state directory: for commands that an adapter contributes."""
-    control = open_control(state_dir(directory))
+    control = open_control(settings.state_dir(directory))
     try:
         return open_engine(control, [name]).adapters[name]
     finally:
@@ -186,13 +191,22 @@ prefix   = "cache"
 """
 
 
+def _database(config: settings.Settings) -> sa.Engine:
+    url = settings.inside(config.database_url.get_secret_value(), config.state_dir)
+    try:
+        return open_database(url)
+    except (sa.exc.ArgumentError, ImportError):
+        message = "database_url names no database that can be opened: sqlite:///FILE or postgresql+psycopg://HOST/NAME"
+        raise InvalidRequest(message, field="database_url") from None
+
+
 def _stores(config: settings.Settings) -> list[Store]:
     classes = resolve(list(config.adapters))
     return [
         Store(
             name=name,
             role=classes[name].factory.role,
-            required=bool(options.get("required", True)),
+            required=settings.store(name, options).required,
             max_batch=classes[name].factory.max_batch,
         )
         for name, options in config.adapters.items()
@@ -201,7 +215,7 @@ def _stores(config: settings.Settings) -> list[Store]:
 
 def _options(config: settings.Settings, name: str) -> dict[str, object]:
     """Give an adapter's own options: what the engine reads of its section is left out."""
-    options = {k: v for k, v in config.adapters[name].items() if k not in {"required", "require"}}
+    options = {k: v for k, v in config.adapters[name].items() if k not in settings.StoreSettings.model_fields}
     if isinstance(url := options.get("url"), str):
         options["url"] = settings.inside(url, config.state_dir)
     return options

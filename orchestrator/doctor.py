@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import sqlalchemy as sa
 
@@ -158,13 +161,29 @@ def _adapters(control: Control) -> str:
 def _import_names(_control: Control) -> str:
     owners = packages_distributions()
     for name in OUR_IMPORTS:
-        others = set(owners.get(name, [])) - {"expunge"}
-        if others:
+        found = set(owners.get(name, []))
+        if others := found - {"expunge"}:
             message = (
                 f"the import name {name} also belongs to {', '.join(sorted(others))}: use an environment of its own"
             )
             raise Red(message)
+        if not found and not _runs_from_its_folder(name):
+            message = f"nobody owns the import name {name}: install Expunge into this environment, by pip"
+            raise Red(message)
     return "ours alone"
+
+
+def _runs_from_its_folder(name: str) -> bool:
+    """Tell whether an editable installation of ours gives a name: it lists no modules and points to a folder."""
+    try:
+        told = json.loads(distribution("expunge").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        return False
+    spec = find_spec(name)
+    if spec is None or not told.get("dir_info", {}).get("editable"):
+        return False
+    folder = Path(url2pathname(urlsplit(told["url"]).path)).resolve()
+    return any(Path(place).resolve().parent == folder for place in spec.submodule_search_locations or [])
 
 
 def _clock(control: Control) -> str:

@@ -11,7 +11,8 @@ import structlog
 
 def configure(form: str) -> None:
     """Set structlog up once for this process; lines go to standard error, so that output stays clean."""
-    renderer: Any = structlog.dev.ConsoleRenderer() if form == "console" else structlog.processors.JSONRenderer()
+    readable = form == "console" or sys.stderr.isatty()
+    renderer: Any = structlog.dev.ConsoleRenderer() if readable else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

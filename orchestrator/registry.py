@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -29,12 +30,16 @@ class Log(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterContext:
-    """What an adapter is handed when it is built."""
+    """What an adapter is handed when it is built.
+
+    `call_timeout` is how long its client waits for one answer, unless the adapter's own options say otherwise.
+    """
 
     clock: Clock
     gate: Gate
     log: Log
     state_dir: Path
+    call_timeout: timedelta = timedelta(seconds=30)
 
 
 class AdapterFactory(Protocol):

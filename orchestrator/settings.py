@@ -6,17 +6,29 @@ import difflib
 import itertools
 import os
 import re
+import tempfile
 import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from orchestrator.domain.errors import InvalidRequest
 
 FILE: Final = "expunge.toml"
+DEFAULT_DIR: Final = ".expunge"
 OTHER_VARIABLES: Final = frozenset({"EXPUNGE_REQUIRE_SERVICES", "EXPUNGE_DIR"})
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -85,6 +97,18 @@ class KeySettings(_Section):
     reference: str = Field("file:keys/reference.key", pattern=r"^(file|env):.+")
 
 
+def _yes_or_no(value: object) -> object:
+    # An environment variable can only be a text.
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+class StoreSettings(_Section):
+    """What the engine reads of an adapter's section; all else in it is the adapter's own."""
+
+    required: Annotated[StrictBool, BeforeValidator(_yes_or_no)] = Field(True, description="true or false")
+    require: Literal["logical"] = Field("logical", description="logical")
+
+
 class Settings(BaseSettings):
     """Everything that differs between two deployments. Relative paths are below the state directory."""
 
@@ -117,6 +141,23 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml)
 
 
+def state_dir(given: Path | None) -> Path:
+    """Choose the state directory: the one given, else EXPUNGE_DIR, else .expunge here."""
+    return given or Path(os.environ.get("EXPUNGE_DIR", DEFAULT_DIR))
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Give the environment of a process that we start: our own, and more."""
+    return {**os.environ, **more}
+
+
+def keep_temporary_files_in(folder: Path) -> None:
+    """Have this process and those that it starts write temporary files into a folder of ours."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+
+
 def read(state_dir: Path) -> Settings:
     """Read the configuration of a state directory; anything wrong raises `InvalidRequest` naming the key."""
     path = state_dir / FILE
@@ -135,6 +176,17 @@ def read(state_dir: Path) -> Settings:
         raise InvalidRequest(message, field=FILE) from None
     except ValidationError as error:
         raise InvalidRequest(_explain(error), field=FILE) from None
+
+
+def store(name: str, section: Mapping[str, object]) -> StoreSettings:
+    """Read the engine's part of an adapter's section; a wrong value raises `InvalidRequest` naming key and choice."""
+    known = StoreSettings.model_fields
+    try:
+        return StoreSettings.model_validate({key: section[key] for key in known if key in section})
+    except ValidationError as error:
+        key = str(error.errors(include_input=False, include_url=False)[0]["loc"][0])
+        message = f"adapters.{name}.{key}: not supported, set it to: {known[key].description}"
+        raise InvalidRequest(message, field=f"adapters.{name}.{key}") from None
 
 
 def resolve_secret(named: str, state_dir: Path) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -13,11 +11,10 @@ from typing import Annotated
 import structlog
 import typer
 
-from orchestrator.bootstrap import Control, open_control, open_engine, state_dir
+from orchestrator.bootstrap import Control, open_control, open_engine
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.service import dispatch
-from workers.celery_app import CeleryBroker, build, queue
-from workers.tasks import register
+from orchestrator.settings import keep_temporary_files_in, state_dir
 
 StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 
@@ -28,13 +25,18 @@ def worker(
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Threads that run batches.")] = 4,
 ) -> None:
     """Run a worker: it claims due units and calls the stores. Stops at SIGTERM when its batches are done."""
+    # Celery loads in the processes that use it, and not for every command.
+    from workers.celery_app import build, queue  # noqa: PLC0415
+    from workers.tasks import register  # noqa: PLC0415
+
     control = open_control(state_dir(directory))
     names = [name.strip() for name in adapters.split(",") if name.strip()] or list(control.settings.adapters)
     unknown = [name for name in names if name not in control.settings.adapters]
     if unknown:
         message = f"adapter {unknown[0]!r} is not enabled (enabled: {', '.join(control.settings.adapters)})"
         raise InvalidRequest(message, field="adapters")
-    _own_temp_folder(control)
+    # Message bodies pass through temporary files.
+    keep_temporary_files_in(control.settings.state_dir / "tmp")
     engine = open_engine(control, names)
     app = build(control.settings)
     register(app, engine)
@@ -51,7 +53,8 @@ def worker(
 def dispatcher(directory: StateDir = None) -> None:
     """Run the dispatcher: it takes back ended leases, moves jobs and wakes workers. Several are harmless."""
     control = open_control(state_dir(directory))
-    _own_temp_folder(control)
+    # Message bodies pass through temporary files.
+    keep_temporary_files_in(control.settings.state_dir / "tmp")
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
@@ -62,24 +65,23 @@ def dispatcher(directory: StateDir = None) -> None:
 
 
 def run_dispatcher(control: Control, over: threading.Event) -> None:
-    """Announce at every interval and sweep at every third of a lease, until `over` is set."""
+    """Announce at every interval and sweep at every third of a lease, until `over` is set.
+
+    Jobs end in workers and commands as well, so the log of the database, where raw ids outlive
+    the rows that held them, is emptied after every sweep, and tried again until it is.
+    """
+    from workers.celery_app import CeleryBroker, build  # noqa: PLC0415 - as in `worker`
+
     log = structlog.get_logger()
     broker = CeleryBroker(build(control.settings))
-    engine, next_sweep = control.settings.engine, 0.0
+    engine, next_sweep, emptied = control.settings.engine, 0.0, False
     while not over.is_set():
         try:
             if time.monotonic() >= next_sweep:
                 dispatch.sweep(control.ledger, control.ledger.crash, log)
-                next_sweep = time.monotonic() + engine.lease.total_seconds() / 3
+                next_sweep, emptied = time.monotonic() + engine.lease.total_seconds() / 3, False
             dispatch.announce(control.ledger, broker, control.ledger.crash)
+            emptied = emptied or control.empty_log()
         except Exception as error:  # noqa: BLE001 - a database or broker that is away for a while must not end us
             log.warning("dispatch.failed", error=type(error).__name__)
         over.wait(engine.dispatch_interval.total_seconds())
-
-
-def _own_temp_folder(control: Control) -> None:
-    """Keep message bodies, which pass through the temp folder, inside the state directory."""
-    folder = control.settings.state_dir / "tmp"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    os.environ["TMPDIR"] = str(folder)
-    tempfile.tempdir = None

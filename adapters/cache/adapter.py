@@ -34,7 +34,8 @@ class CacheAdapter:
         chosen = settings.read(options)
         self._context = context
         self._keys = Keys(gate=context.gate, prefix=chosen.prefix)
-        self._connection = Connection(chosen.url, timeout=chosen.timeout, state_dir=context.state_dir)
+        timeout = context.call_timeout.total_seconds() if chosen.timeout is None else chosen.timeout
+        self._connection = Connection(chosen.url, timeout=timeout, state_dir=context.state_dir)
 
     @property
     def answers(self) -> AnswerCache:

@@ -20,7 +20,7 @@ class Options(BaseModel):
 
     url: str = Field(default=DEFAULT_URL, repr=False, description="Redis; port 0 is the embedded server's")
     prefix: str = Field(default=NAME, pattern=r"^[a-z0-9-]{1,32}\z", description="first part of every key")
-    timeout: float = Field(default=5, gt=0, description="seconds to wait for an answer of Redis")
+    timeout: float | None = Field(default=None, gt=0, description="seconds to wait for Redis; else engine.call_timeout")
 
     @field_validator("url")
     @classmethod

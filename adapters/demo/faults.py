@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from adapters.demo.world import READER, SCOPES, SECRET, World
-from orchestrator import Gate, Keyring
+from orchestrator import Gate, InvalidRequest, Keyring
 
 MISTYPED: Final = "pasport"
 
@@ -24,6 +24,20 @@ def remember_the_mistyped(world: World) -> None:
     """Store something under the mistyped key, so that something is found."""
     world.memory.store.register_source(READER, "trip-planning/turn-12")
     world.memory.store.put(READER, MISTYPED, "a fact that the demo should not find", "trip-planning/turn-12")
+
+
+def forget_the_attempt(world: World) -> None:
+    """Let the killed worker's claim look as if it had never been: a task that kills its worker would come for ever."""
+    with contextlib.closing(_ledger(world)) as connection, connection:
+        connection.execute("PRAGMA busy_timeout = 30000")
+        changed = connection.execute(
+            "UPDATE deletion_units SET status = 'pending', attempts = 0, lease_owner = NULL, lease_until_us = NULL, "
+            "deadline_us = NULL, next_attempt_at_us = 0 "
+            "WHERE adapter = 'cache' AND phase = 'erase' AND status != 'done'"
+        )
+        if changed.rowcount != 1:
+            message = "the killed worker had not one unit of the cache: the fault would show nothing"
+            raise InvalidRequest(message, field="break")
 
 
 def search_ledger(world: World, words: Collection[str]) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from adapters.memory import MemoryAdapter
 from orchestrator import GateRefused, InvalidRequest, open_adapter
 
 CRASH: Final = "after_effect@cache.erase"
+ASKED_IN: Final = "trip-planning/turn-20"  # the turn in which the reader asked, which is not what is forgotten
 NEW_STATEMENT: Final = "I travel with a new passport now."
 WHO: Final = ("--tenant", READER.tenant, "--user", READER.user, "--project", str(READER.project))
 
@@ -80,7 +81,7 @@ def _remember(story: Story) -> None:
     count = world.populate()
     story.say(f"{count} facts of five users in two tenants are stored; answers are cached")
     story.hits["before"] = world.raw_hits()
-    seen = world.current()[SECRET_KEY] == SECRET and len(world.answers()) == 2 * len(SECRETS)
+    seen = _current(story).get(SECRET_KEY) == SECRET and len(world.answers()) == 2 * len(SECRETS)
     if not seen or not story.hits["before"]:
         message = "the secret was not there before: the demo would show nothing"
         raise InvalidRequest(message, field="demo")
@@ -90,17 +91,17 @@ def _remember(story: Story) -> None:
 
 def _forget(story: Story) -> None:
     run = story.processes.run
-    crash_at = None if story.fault == "killed_worker_is_survived" else CRASH
-    worker = story.processes.start("worker", crash_at=crash_at)
-    code, job = run("request", *WHO, "--source", SOURCE, "--reason", "user_request", "--reference", SOURCE, "--json")
+    worker = story.processes.start("worker", crash_at=CRASH)
+    code, job = run("request", *WHO, "--source", SOURCE, "--reason", "user_request", "--reference", ASKED_IN, "--json")
     if code:
         raise InvalidRequest(f"the request was not accepted (exit {code})", field="demo")
     story.say(f"filed: forget source {SOURCE}, job {job['id']}")
-    if crash_at is not None:
-        wait_for("the worker to be killed", lambda: worker.poll() is not None)
-        story.killed = was_killed(worker)
-        story.say("the worker was killed after the cache had erased and before it was written down; a new one starts")
-        story.processes.start("worker")
+    wait_for("the worker to be killed", lambda: worker.poll() is not None)
+    story.killed = was_killed(worker)
+    if story.fault == "killed_worker_is_survived":
+        faults.forget_the_attempt(story.world)
+    story.say("the worker was killed after the cache had erased and before it was written down; a new one starts")
+    story.processes.start("worker")
     run("watch", job["id"])
     _, second = run("request", *WHO, "--key", OTHER_KEY, "--reason", "user_request", "--wait", "--json")
     story.say(f"filed: forget key {OTHER_KEY}, job {second['id']}: {second['state']}")
@@ -113,8 +114,14 @@ def _forget(story: Story) -> None:
     story.hits["after"] = story.world.raw_hits()
 
 
+def _current(story: Story) -> dict[str, str]:
+    """Ask for the reader's facts as a person does, by the command."""
+    _, said = story.processes.run("memory", "current", *WHO, "--json")
+    return {fact["key"]: fact["value"] for fact in said["facts"]}
+
+
 def _memory_gives_nothing(story: Story) -> tuple[bool, str]:
-    texts = [str(part) for row in story.world.facts().values() for part in row] + list(story.world.current().values())
+    texts = [str(part) for row in story.world.facts().values() for part in row] + list(_current(story).values())
     hits = sum(secret in text for text in texts for secret in SECRETS)
     return hits == 0, f"{hits} of {len(texts)} values read hold a secret"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,11 @@ OTHER_SECRET: Final = "Allergic to walnuts, see letter Q7654321."
 QUESTIONS: Final = {SECRET_KEY: "Which passport do I travel with?", OTHER_KEY: "What may I not eat?"}
 SECRETS: Final = ("P1234567", "Q7654321")
 TRANSCRIPT: Final = f"turn-6, reader-a: {SECRET} Please book the train.\n"
+_COUNT: Final = """\
+import pathlib, sys
+texts = [path.read_bytes() for path in pathlib.Path(sys.argv[1]).glob("memory.db*")]
+print(sum(text.count(secret.encode()) for text in texts for secret in sys.argv[2:]))
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,5 +104,7 @@ class World:
 
     def raw_hits(self) -> int:
         """Count how often a secret stands in the source database's files, whatever the database says."""
-        files = (self.folder / "state").glob("memory.db*")
-        return sum(path.read_bytes().count(secret.encode()) for path in files for secret in SECRETS)
+        # In a process of its own: closing a file gives up the locks that SQLite holds on it in the same process, and
+        # the next command would take the log of the database from under our open connections.
+        command = [sys.executable, "-c", _COUNT, str(self.folder / "state"), *SECRETS]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)  # noqa: S603 - our own command

@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from importlib.metadata import entry_points
 
-import click
 import typer
 
-from orchestrator.cli import file, follow, gate, hold, start, steer
-from orchestrator.domain.errors import ExpungeError, InvalidRequest, KeyringUnusable, Refused
+from orchestrator.cli import failures, file, follow, gate, hold, start, steer
 
 GROUP = "expunge.commands"
-USAGE, FAILED, REFUSED = 2, 1, 3
 
 
 def build() -> typer.Typer:
@@ -39,27 +36,9 @@ def build() -> typer.Typer:
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one line on standard error and an exit code."""
+    """Run a command; whatever stops it is a line or two on standard error and an exit code."""
     try:
-        sys.exit(typer.main.get_command(build()).main(standalone_mode=False) or 0)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(USAGE)
-    except click.Abort:
-        sys.exit(130)
-    except ExpungeError as error:
-        typer.echo(f"expunge: {error}", err=True)
-        sys.exit(exit_code(error))
-
-
-def exit_code(error: ExpungeError) -> int:
-    """Give the documented exit code of an error."""
-    match error:
-        case InvalidRequest() | KeyringUnusable():
-            return USAGE
-        case Refused():
-            return REFUSED
-        case _:
-            return FAILED
+        code = typer.main.get_command(build()).main(prog_name="expunge", standalone_mode=False)
+    except BaseException as error:  # noqa: BLE001 - the outermost place: nothing may end in a stack trace
+        code = failures.tell(error)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap import Control, open_control, state_dir
+from orchestrator.bootstrap import Control
 from orchestrator.cli.follow import job_document, job_lines
-from orchestrator.cli.options import AsJson, StateDir, chosen, show
+from orchestrator.cli.options import AsJson, StateDir, chosen, opened, requester, show
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import JobView, Purpose, Result
@@ -55,13 +54,12 @@ def request(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """File a forget request. With --wait the exit code tells: verified (0), parked or held (4), nothing found (5)."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         asked = Request(
             scope=Scope(tenant=tenant, user=user, project=project),
             selector=_selector(key, memory, source, subject=subject),
             reason=Reason(chosen("reason", reason, Reason)),
-            requested_by=getpass.getuser(),
+            requested_by=requester(),
             reference=reference,
             idempotency_key=idempotency_key,
         )
@@ -69,8 +67,6 @@ def request(
         if not new and not as_json:
             typer.echo("this idempotency key has filed this request before: here is its job", err=True)
         view = _wait(control, str(job), timeout) if wait else control.ledger.job(str(job))
-    finally:
-        control.close()
     show({**job_document(view), "new": new}, job_lines(view), as_json=as_json)
     raise typer.Exit(_exit_code(view) if wait else 0)
 
@@ -88,13 +84,12 @@ def preview(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Count what a request would erase in each store; nothing is changed. A worker does the looking."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         asked = Request(
             scope=Scope(tenant=tenant, user=user, project=project),
             selector=_selector(key, memory, source, subject=subject),
             reason=Reason.OPERATOR,
-            requested_by=getpass.getuser(),
+            requested_by=requester(),
             purpose=Purpose.PREVIEW,
         )
         job, _ = accept(asked, control.acceptance)
@@ -103,8 +98,6 @@ def preview(
             str(job)
         )
         unknown = control.ledger.no_lineage(str(job))
-    finally:
-        control.close()
     whole = view.state is JobState.CANCELLED
     lines = [f"{name}: {count}" for name, count in counted.items()]
     lines += [f"{name}: {count} more without a known origin" for name, count in unknown.items()]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from typing import Annotated, Any
 
 import typer
 
-from orchestrator.bootstrap import open_control, state_dir
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, show
+from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, show
 from orchestrator.domain.job import JobView
 from orchestrator.domain.states import JobState
 
@@ -34,11 +34,8 @@ def list_jobs(
 ) -> None:
     """List jobs, oldest first, page by page. Previews are not listed."""
     only = None if state is None else JobState(chosen("state", state, JobState))
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         jobs = control.ledger.jobs(tenant=tenant, state=only, after=after, limit=limit + 1)
-    finally:
-        control.close()
     page, more = jobs[:limit], len(jobs) > limit
     following = page[-1].id if more else None
     lines = [f"{job.id}  {job.state.value:15}  {job.selector:7}  {job.tenant}" for job in page]
@@ -49,11 +46,8 @@ def list_jobs(
 
 def status(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Show where a job is, and why it is not moving."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         view = control.ledger.job(job, tenant=tenant)
-    finally:
-        control.close()
     show(job_document(view), job_lines(view), as_json=as_json)
 
 
@@ -62,32 +56,27 @@ def watch(
     tenant: Tenant = None,
     timeout: Annotated[float, typer.Option(help="Longest wait in seconds.", min=0.1)] = 3600,
     directory: StateDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document a line.")] = False,  # noqa: FBT002
 ) -> None:
     """Print each move of a job until it has ended, is parked, or the time is over."""
-    control = open_control(state_dir(directory))
     until, shown = time.monotonic() + timeout, ""
-    try:
+    with opened(directory) as control:
         while True:
             view = control.ledger.job(job, tenant=tenant)
             line = "; ".join(job_lines(view))
             if line != shown:
-                typer.echo(line)
+                typer.echo(json.dumps(job_document(view), default=str) if as_json else line)
                 shown = line
             ended = view.state in {JobState.COMPLETED, JobState.CANCELLED} or view.waits_for_a_person
             if ended or time.monotonic() >= until:
                 return
             time.sleep(0.1)
-    finally:
-        control.close()
 
 
 def receipts(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Show the receipts of a job: what each store did, held against what was found before."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         found = control.ledger.receipts(job, tenant=tenant)
-    finally:
-        control.close()
     lines = [
         f"{r.adapter:10} {r.phase:7} {r.outcome:14} expected {r.expected}, erased {r.erased}, "
         f"already absent {r.already_absent}, remaining {r.remaining} (attempt {r.attempt}, round {r.round})"

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.bootstrap import context, open_control, state_dir
-from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator.bootstrap import context
+from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.scope import Scope
 from orchestrator.gate.decide import Origin, Write
 from orchestrator.store.tombstones import SqlTombstones
@@ -35,8 +35,7 @@ def check(
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:
     """Exit 0 where a write is allowed, 3 where a tombstone refuses it."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         gate = context(control).gate
         write = Write(
             scope=Scope(tenant=tenant, user=user, project=project),
@@ -46,8 +45,6 @@ def check(
         )
         with control.database.begin() as connection:
             refusal = gate.decide(write, SqlTombstones(connection))
-    finally:
-        control.close()
     word = "allowed" if refusal is None else f"refused: {refusal.sentence}"
     show({"allowed": refusal is None, "code": refusal}, [word], as_json=as_json)
     raise typer.Exit(0 if refusal is None else REFUSED)

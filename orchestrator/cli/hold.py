@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import getpass
 from typing import Annotated, Any
 
+import structlog
 import typer
 
-from orchestrator.bootstrap import open_control, state_dir
 from orchestrator.cli.file import TenantName, UserName
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, show
+from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, requester, show
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.hold import HoldView
 from orchestrator.service.hold import HoldRequest, place
 
-app = typer.Typer(help="Legal holds: keep what a law or a dispute needs, from every path that erases.")
+app = typer.Typer(
+    help="Legal holds: keep what a law or a dispute needs, from every path that erases.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -36,19 +37,18 @@ def add(
     if subject == bool(memory):
         message = "name either --subject or one or more --memory"
         raise InvalidRequest(message, field="subject")
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         asked = HoldRequest(
             tenant=tenant,
             user=user,
             items=tuple(memory or ()),
             reason=HoldReason(chosen("reason", reason, HoldReason)),
-            requested_by=getpass.getuser(),
+            requested_by=requester(),
             reference=reference,
         )
         views = [control.ledger.hold(str(hold)) for hold in place(asked, control.acceptance)]
-    finally:
-        control.close()
+    for view in views:
+        structlog.get_logger().info("hold.placed", hold_id=view.id, reason=view.reason)
     show({"holds": [_document(view) for view in views]}, [_line(view) for view in views], as_json=as_json)
 
 
@@ -62,11 +62,8 @@ def list_holds(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """List holds, oldest first, page by page, with what was erased before each and what is unknown."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         views = control.ledger.holds(tenant=tenant, released=released, after=after, limit=limit + 1)
-    finally:
-        control.close()
     page, more = views[:limit], len(views) > limit
     following = page[-1].id if more else None
     lines = [_line(view) for view in page] + ([f"more: --after {following}"] if more else [])
@@ -81,13 +78,11 @@ def release(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Lift a hold: what it kept waiting goes on by itself."""
-    control = open_control(state_dir(directory))
-    try:
-        by_ref = control.acceptance.ref("requester", getpass.getuser())
+    with opened(directory) as control:
+        by_ref = control.acceptance.ref("requester", requester())
         control.ledger.release(hold, by_ref=by_ref, tenant=tenant)
         view = control.ledger.hold(hold)
-    finally:
-        control.close()
+    structlog.get_logger().info("hold.released", hold_id=view.id)
     show(_document(view), [_line(view)], as_json=as_json)
 
 

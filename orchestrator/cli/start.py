@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,8 +15,9 @@ import structlog
 import typer
 
 from orchestrator import doctor as diagnosis
-from orchestrator.bootstrap import Control, initialise, open_control, state_dir
-from orchestrator.cli.options import AsJson, StateDir, show
+from orchestrator import settings
+from orchestrator.bootstrap import Control, initialise
+from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
 from orchestrator.registry import installed
 from orchestrator.store import migrate as schema
@@ -36,32 +36,27 @@ def add_to(app: typer.Typer) -> None:
     app.command()(up)
 
 
-def init(directory: StateDir = None) -> None:
+def init(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag of the command line
     """Write a state directory: configuration, keys and the control database. What is there stays."""
-    where = state_dir(directory)
-    for path in initialise(where):
-        typer.echo(f"wrote {path}")
-    control = open_control(where)
-    try:
+    where = settings.state_dir(directory)
+    written = [str(path) for path in initialise(where)]
+    with opened(where) as control:
         schema.upgrade(control.database)
-    finally:
-        control.close()
-    typer.echo(f"ready: expunge up --dir {where}")
+    lines = [f"wrote {path}" for path in written] + [f"ready: expunge up --dir {where}"]
+    show({"state_dir": str(where), "written": written, "schema": schema.newest()}, lines, as_json=as_json)
 
 
-def migrate(directory: StateDir = None) -> None:
+def migrate(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Bring the control database to the schema of this release; a second run changes nothing."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
+        needed = schema.pending(control.database)
         schema.upgrade(control.database)
-    finally:
-        control.close()
-    typer.echo(f"schema {schema.newest()}")
+    show({"schema": schema.newest(), "changed": needed}, [f"schema {schema.newest()}"], as_json=as_json)
 
 
-def doctor(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag of the command line
+def doctor(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Look at everything that a deployment rests on; exit 1 if anything is red."""
-    checks = diagnosis.examine(state_dir(directory))
+    checks = diagnosis.examine(settings.state_dir(directory))
     lines = [f"{'ok ' if c.ok else 'RED'}  {c.name}: {c.detail}" for c in checks]
     fine = all(c.ok for c in checks)
     document = {"ok": fine, "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in checks]}
@@ -69,17 +64,22 @@ def doctor(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa
     raise typer.Exit(0 if fine else 1)
 
 
-def adapters(as_json: AsJson = False) -> None:  # noqa: FBT002
-    """List every installed adapter with its distribution and version."""
+def adapters(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
+    """List every installed adapter with its distribution and version, and whether the state directory enables it."""
+    where = settings.state_dir(directory)
+    # What is installed can be asked before there is a state directory.
+    enabled = settings.read(where).adapters if directory is not None or (where / settings.FILE).is_file() else {}
     found = [
         {
             "name": name,
             "distribution": point.dist.name if point.dist else "unknown",
             "version": point.dist.version if point.dist else "unknown",
+            "enabled": name in enabled,
         }
         for name, point in sorted(installed().items())
     ]
-    show({"adapters": found}, [f"{a['name']}  {a['distribution']} {a['version']}" for a in found], as_json=as_json)
+    lines = [f"{a['name']}  {a['distribution']} {a['version']}{'  enabled' if a['enabled'] else ''}" for a in found]
+    show({"adapters": found}, lines, as_json=as_json)
 
 
 def up(
@@ -87,13 +87,10 @@ def up(
     workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes; 0: start them yourself.")] = 1,
 ) -> None:
     """Run dispatcher, workers and embedded services until SIGTERM or Ctrl-C; what dies is started again."""
-    where = state_dir(directory)
-    control = open_control(where)
-    try:
+    where = settings.state_dir(directory)
+    with opened(where) as control:
         schema.upgrade(control.database)
         services = _services(control)
-    finally:
-        control.close()
     run = [sys.executable, "-m", "orchestrator.cli"]
     commands = {**services, "dispatcher": [*run, "dispatcher", "--dir", str(where)]}
     commands |= {f"worker-{n}": [*run, "worker", "--dir", str(where)] for n in range(1, workers + 1)}
@@ -119,7 +116,7 @@ def _supervise(commands: dict[str, list[str]], over: threading.Event) -> None:
     log = structlog.get_logger()
     running: dict[str, subprocess.Popen[bytes]] = {}
     next_start = dict.fromkeys(commands, 0.0)
-    environment = {**os.environ, "REMAP_SIGTERM": "SIGQUIT"}
+    environment = settings.environment(REMAP_SIGTERM="SIGQUIT")
     try:
         while not over.is_set():
             for name, command in commands.items():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
-from datetime import timedelta
 from typing import Annotated
 
+import structlog
 import typer
 
-from orchestrator.bootstrap import open_control, state_dir
 from orchestrator.cli.follow import JobId, job_document, job_lines
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, show
+from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, requester, show
 from orchestrator.domain.codes import WaiverReason
 from orchestrator.domain.job import Waiver
 
@@ -25,23 +23,19 @@ def add_to(app: typer.Typer) -> None:
 
 def retry(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Have every parked or waiting unit of a job tried again now, with its attempts counted afresh."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         count = control.ledger.retry(job, tenant=tenant)
-    finally:
-        control.close()
+    structlog.get_logger().info("job.retried", job_id=job, units=count)
     said = f"{count} units are due again" if count else "nothing of this job was parked or waiting for another attempt"
     show({"job": job, "units": count}, [said], as_json=as_json)
 
 
 def cancel(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Cancel a job of which nothing was begun; refused (3) once a worker has taken it up."""
-    control = open_control(state_dir(directory))
-    try:
+    with opened(directory) as control:
         control.ledger.cancel(job, tenant=tenant)
         view = control.ledger.job(job)
-    finally:
-        control.close()
+    structlog.get_logger().info("job.cancelled", job_id=view.id)
     show(job_document(view), job_lines(view), as_json=as_json)
 
 
@@ -54,33 +48,28 @@ def waive(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Let a job pass one store by name. What is left there stays; the job's result says `waived`."""
-    control = open_control(state_dir(directory))
-    try:
-        by_ref = control.acceptance.ref("requester", getpass.getuser())
+    with opened(directory) as control:
+        by_ref = control.acceptance.ref("requester", requester())
         waiver = Waiver(
             adapter=adapter, reason=WaiverReason(chosen("reason", reason, WaiverReason)), granted_by_ref=by_ref
         )
-        control.ledger.waive(job, waiver, tenant=tenant)
+        new = control.ledger.waive(job, waiver, tenant=tenant)
         view = control.ledger.job(job)
-    finally:
-        control.close()
+    if new:
+        structlog.get_logger().info("job.waived", job_id=view.id, adapter=adapter, reason=waiver.reason.value)
     show(job_document(view), job_lines(view), as_json=as_json)
 
 
 def overdue(
     tenant: Tenant = None,
-    within: Annotated[float, typer.Option(min=0, help="Also those that are due within so many days.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Longest list.")] = 50,
     directory: StateDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """List jobs that are past their deadline and not verified, the oldest first, with what keeps each."""
-    control = open_control(state_dir(directory))
-    try:
+    """List unverified jobs that are past their deadline or due within `deadline.warn`, with what keeps each."""
+    with opened(directory) as control:
         now = control.clock.now()
-        jobs = control.ledger.overdue(tenant=tenant, before=now + timedelta(days=within), limit=limit)
-    finally:
-        control.close()
+        jobs = control.ledger.overdue(tenant=tenant, before=now + control.settings.deadline.warn, limit=limit)
     lines = []
     for view in jobs:
         late = (now - view.due_at).total_seconds() / 86_400
@@ -88,4 +77,4 @@ def overdue(
         keeps = [f"{a} {p} parked ({r})" for a, p, r in view.parked] + (["held"] if view.held else [])
         why = "; ".join(keeps) or (f"last error {view.last_error}" if view.last_error else "under way")
         lines.append(f"{view.id}  {view.tenant}  {view.state.value}  {when}: {why}")
-    show({"jobs": [job_document(view) for view in jobs]}, lines or ["nothing is overdue"], as_json=as_json)
+    show({"jobs": [job_document(view) for view in jobs]}, lines or ["nothing is overdue or due soon"], as_json=as_json)

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from adapters.demo.story import CHECKS
+from adapters.demo.story import CHECKS, Story
+from adapters.demo.world import SECRET
 
 
 def demo(*words: str) -> tuple[int, str]:
@@ -40,6 +43,25 @@ def test_planted_fault_is_caught_by_its_check_alone(name: str) -> None:
     code, text = demo("--json", "--break", name)
     false = [check["name"] for check in json.loads(text)["checks"] if not check["ok"]]
     assert (code, false) == (1, [name])
+
+
+def test_killed_worker_s_fault_is_a_bad_survival_and_not_a_missing_kill() -> None:
+    _, text = demo("--json", "--break", "killed_worker_is_survived")
+    said = json.loads(text)
+    (detail,) = [c["detail"] for c in said["checks"] if c["name"] == "killed_worker_is_survived"]
+    assert detail == "killed: True; attempts 1, already_absent 2, nothing_found"
+    assert [job["state"] for job in said["jobs"]] == ["completed", "completed"]
+
+
+def test_what_the_command_shows_is_what_the_demo_looks_at() -> None:
+    said = {"facts": [{"key": "passport", "value": SECRET}]}
+    story = SimpleNamespace(
+        world=SimpleNamespace(facts=dict),
+        processes=SimpleNamespace(run=lambda *words: (0, said if "current" in words else {})),
+    )
+    assert CHECKS["memory_gives_nothing"](cast("Story", story))[0] is False
+    said["facts"] = []
+    assert CHECKS["memory_gives_nothing"](cast("Story", story))[0] is True
 
 
 def test_unknown_fault_is_a_usage_error_that_names_the_known_ones() -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 
-from orchestrator import doctor
+from orchestrator import InvalidRequest, doctor
 from orchestrator.bootstrap import SystemClock, initialise, open_control
 from orchestrator.store import engine, migrate
 from orchestrator.store.migrate import upgrade
@@ -116,9 +120,67 @@ def test_unknown_adapter_is_red(state: Path) -> None:
     assert "did you mean 'memory'" in red(state)["configuration"]
 
 
-def test_import_name_of_another_distribution_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "packages_distributions", lambda: {"adapters": ["expunge", "adapters"]})
-    assert "adapters" in red(state)["import names"]
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('require = "physical"', "adapters.memory.require: not supported, set it to: logical"),
+        ("require = 1", "adapters.memory.require: not supported, set it to: logical"),
+        ('required = "no"', "adapters.memory.required: not supported, set it to: true or false"),
+        ("required = 1", "adapters.memory.required: not supported, set it to: true or false"),
+    ],
+)
+def test_claim_that_no_store_can_keep_is_refused_at_start(state: Path, line: str, told: str) -> None:
+    (state / "expunge.toml").write_text(f"[adapters.memory]\n{line}\n")
+    assert red(state) == {"configuration": told}
+    with pytest.raises(InvalidRequest):
+        open_control(state)
+
+
+def test_environment_says_in_words_whether_a_store_is_required(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPUNGE_ADAPTERS__CACHE__REQUIRED", "false")
+    monkeypatch.setenv("EXPUNGE_ADAPTERS__MEMORY__REQUIRED", "true")
+    control = open_control(state)
+    control.close()
+    assert {store.name: store.required for store in control.ledger.rules.stores} == {"memory": True, "cache": False}
+
+
+def test_store_that_is_silent_is_left_after_the_call_time_out(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPUNGE_ENGINE__CALL_TIMEOUT", "200ms")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("EXPUNGE_ADAPTERS__CACHE__URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        began = time.monotonic()
+        assert "store_unreachable" in red(state)["adapters"]
+        assert time.monotonic() - began < 4
+
+
+def test_url_that_names_no_database_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPUNGE_DATABASE_URL", "control")
+    assert "postgresql+psycopg://" in red(state)["configuration"]
+
+
+@pytest.mark.parametrize("owners", [["expunge", "adapters"], ["adapters"]])
+def test_import_name_of_another_distribution_is_red(
+    state: Path, monkeypatch: pytest.MonkeyPatch, owners: list[str]
+) -> None:
+    monkeypatch.setattr(doctor, "packages_distributions", lambda: {"adapters": owners})
+    assert "also belongs to adapters" in red(state)["import names"]
+
+
+@pytest.mark.parametrize("told", [None, "{}", '{"url": "file:///somewhere/else", "dir_info": {"editable": true}}'])
+def test_import_name_that_nobody_owns_is_red(state: Path, monkeypatch: pytest.MonkeyPatch, told: str | None) -> None:
+    installed = SimpleNamespace(read_text={"direct_url.json": told}.get)
+    monkeypatch.setattr(doctor, "packages_distributions", dict)
+    monkeypatch.setattr(doctor, "distribution", {"expunge": installed}.__getitem__)
+    assert "nobody owns the import name orchestrator" in red(state)["import names"]
+
+
+def test_missing_distribution_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "packages_distributions", dict)
+    monkeypatch.setattr(doctor, "distribution", missing)
+    assert "install Expunge" in red(state)["import names"]
 
 
 def test_clock_that_is_wrong_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +15,19 @@ import redis
 import structlog
 from celery.contrib.testing.worker import start_worker
 
+from orchestrator import Reason, Selector, SelectorKind
+from orchestrator.bootstrap import initialise, open_control
 from orchestrator.domain.states import JobState
 from orchestrator.service import dispatch
+from orchestrator.service.accept import Request, accept
 from orchestrator.settings import Settings
+from orchestrator.store import engine
+from orchestrator.store.migrate import upgrade
 from tests.fakes import ANNA, Bench, bench, fill
 from tests.servers import broker_url as _broker_url
 from tests.servers import redis_url as _redis_url
 from workers.celery_app import CeleryBroker, build, queue
+from workers.main import run_dispatcher
 from workers.tasks import register
 
 broker_url = _broker_url
@@ -89,3 +96,45 @@ def test_message_carries_names_of_adapter_and_phase_alone(stage: Bench, redis_ur
     assert json.loads(body)["headers"]["argsrepr"] == "('source', 'revoke')"
     for word in (ANNA.user, "P1234567"):
         assert word.encode() not in body
+
+
+def raw(state: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in state.glob("orchestrator.db*"))
+
+
+@pytest.mark.req("R134")
+def test_dispatcher_empties_the_log_of_the_database_as_soon_as_nobody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that ended elsewhere leaves its raw ids in the log; a reader keeps the log from being emptied at first."""
+    monkeypatch.setenv("EXPUNGE_ENGINE__LEASE", "100s")  # no second sweep comes to help
+    initialise(tmp_path)
+    control = open_control(tmp_path)
+    upgrade(control.database)
+    selector = Selector(kind=SelectorKind.KEY, value="P1234567")
+    asked = Request(scope=ANNA, selector=selector, reason=Reason.OPERATOR, requested_by="tester")
+    job, _ = accept(asked, control.acceptance)
+    assert control.empty_log()
+    reader = sqlite3.connect(tmp_path / "orchestrator.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM deletion_jobs").fetchone()
+    control.ledger.cancel(str(job))
+    over = threading.Event()
+    thread = threading.Thread(target=run_dispatcher, args=(control, over))
+    thread.start()
+    try:
+        threading.Event().wait(1)
+        assert b"P1234567" in raw(tmp_path), "the reader still sees the job as it was"
+        reader.close()
+        until(lambda: b"P1234567" not in raw(tmp_path), seconds=5)
+    finally:
+        over.set()
+        thread.join()
+        reader.close()
+        pragmas = engine.pragmas(control.database)
+        control.close()
+    assert pragmas["busy_timeout"] == 30000
+
+
+def test_other_databases_have_no_log_to_empty() -> None:
+    assert engine.checkpoint(engine.open_database("postgresql+psycopg://nobody@127.0.0.1:1/none"))
