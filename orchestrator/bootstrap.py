@@ -67,7 +67,7 @@ def open_control(directory: Path, clock: Clock | None = None) -> Control:
     logs.configure(config.log_format)
     database = _database(config)
     clock = clock or SystemClock()
-    crash_here = crash.crash_at(config.crash_at)
+    crash_here = crash.crash_at(config.crash_at, config.state_dir)
     budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease, breaker=config.engine.breaker_pause)
     rules = Rules(
         stores=_stores(config),

@@ -202,7 +202,7 @@ def one_task_per_unit(stage: Stage) -> float:
     app.conf.update(task_ignore_result=True, task_acks_late=True, worker_prefetch_multiplier=8)
     done: list[int] = []
 
-    @app.task(name="unit")  # type: ignore[untyped-decorator] # Celery's edge
+    @app.task(name="unit")  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
     def unit(n: int, step: int) -> None:
         match UNITS[step]:
             case "erase-memory":

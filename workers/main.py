@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +21,20 @@ from orchestrator.settings import keep_temporary_files_in, state_dir
 StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 
 
+class Pool(StrEnum):
+    """What runs the batches of a worker."""
+
+    THREADS = "threads"
+    PREFORK = "prefork"
+
+
 def worker(
     directory: StateDir = None,
     adapters: Annotated[str, typer.Option(help="Serve only these adapters, separated by commas.")] = "",
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Threads that run batches.")] = 4,
+    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Threads or child processes that run batches.")] = 4,
+    pool: Annotated[Pool, typer.Option(help="Threads share this process; prefork gives each batch runner its own.")] = (
+        Pool.THREADS
+    ),
 ) -> None:
     """Run a worker: it claims due units and calls the stores. Stops at SIGTERM when its batches are done."""
     # Celery loads in the processes that use it, and not for every command.
@@ -37,16 +49,20 @@ def worker(
         raise InvalidRequest(message, field="adapters")
     # Message bodies pass through temporary files.
     keep_temporary_files_in(control.settings.state_dir / "tmp")
-    engine = open_engine(control, names)
+    # A child opens connections of its own: those of its parent must not be shared.
+    engine = functools.cache(functools.partial(open_engine, control, names))
     app = build(control.settings)
     register(app, engine)
     try:
+        if pool is Pool.THREADS:
+            engine()  # a store that cannot be opened is told now, not by the first batch
         app.Worker(
-            pool="threads", concurrency=concurrency, queues=[queue(name) for name in names], loglevel="WARNING"
+            pool=pool.value, concurrency=concurrency, queues=[queue(name) for name in names], loglevel="WARNING"
         ).start()
     finally:
-        for adapter in engine.adapters.values():
-            adapter.close()
+        if pool is Pool.THREADS:
+            for adapter in engine().adapters.values():
+                adapter.close()
         control.close()
 
 

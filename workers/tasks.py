@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from celery import Celery
 
 from orchestrator.domain.unit import Phase
@@ -10,9 +12,9 @@ from orchestrator.service.run_batch import Engine
 from workers.celery_app import TASK
 
 
-def register(app: Celery, engine: Engine) -> None:
-    """Bind the task to the engine of this process."""
+def register(app: Celery, engine: Callable[[], Engine]) -> None:
+    """Bind the task to the engine of the process that runs it."""
 
     @app.task(name=TASK, shared=False)  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
     def run(adapter: str, phase: str) -> None:
-        drain(engine, adapter, Phase(phase))
+        drain(engine(), adapter, Phase(phase))

@@ -54,6 +54,7 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     units = engine.ledger.load(owner, leased)
     if not units:
         return 0
+    engine.log.info("unit.claimed", adapter=adapter, phase=phase.value, units=len(units))
     engine.crash(CrashPoint.AFTER_ORDERS, where)
     started = engine.clock.now()
     engine.crash(CrashPoint.BEFORE_CALL, where)

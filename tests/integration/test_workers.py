@@ -51,7 +51,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 def test_hint_wakes_a_worker_that_carries_the_job_to_its_end(stage: Bench, broker_url: str, tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path, broker_url=broker_url)
     app: Any = build(settings)
-    register(app, stage.engine)
+    register(app, lambda: stage.engine)
     fill(stage)
     job = stage.file()
     with start_worker(
@@ -66,7 +66,7 @@ def test_hint_wakes_a_worker_that_carries_the_job_to_its_end(stage: Bench, broke
 @pytest.mark.req("R137")
 def test_hint_that_the_broker_lost_is_sent_again(stage: Bench, broker_url: str, tmp_path: Path) -> None:
     app: Any = build(Settings(state_dir=tmp_path, broker_url=broker_url))
-    register(app, stage.engine)
+    register(app, lambda: stage.engine)
     fill(stage)
     job = stage.file()
     broker = CeleryBroker(app)
