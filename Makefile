@@ -20,7 +20,7 @@ demo: setup ## Forget two facts for real: worker killed in the middle, every cla
 	$(BIN)/expunge demo
 
 test: setup ## Run the tests with branch coverage
-	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/coverage report --include='orchestrator/domain/*,orchestrator/gate/*,orchestrator/service/*' --fail-under=100 --format=total
 
@@ -35,8 +35,16 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 requirements: setup ## Print which requirements have a test; fail where one of this release has none
 	$(BIN)/python tests/requirements.py
 
-bench: setup ## Compare the engine with a script written by hand, as a ratio in one run
-	PYTHONPATH=. $(BIN)/python benchmarks/forget.py
+crash: setup ## Kill processes at every named crash point and print what became of their jobs
+	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
+
+JOBS ?= 1000
+KILLS ?= 102
+chaos: setup ## Kill processes at random on three deployments, with a printed seed (JOBS=, KILLS=)
+	PYTHONPATH=. $(BIN)/python tests/chaos/chaos.py --jobs $(JOBS) --kills $(KILLS)
+
+bench: setup ## Compare the engine with scripts written by hand, as ratios in one run (BENCH="--subjects 500")
+	PYTHONPATH=. $(BIN)/python benchmarks/run.py --json $(BENCH)
 
 run: setup ## Run dispatcher, worker and embedded services on the state directory .expunge
 	$(BIN)/expunge init
@@ -47,4 +55,4 @@ lock: setup ## Renew the locked requirements after a change of pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded -o requirements/run.lock pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded --extra dev -o requirements/dev.lock pyproject.toml
 
-.PHONY: help setup demo test check requirements bench run lock
+.PHONY: help setup demo test check requirements crash chaos bench run lock
