@@ -37,7 +37,7 @@ _STAMP = {
 _OPEN = [s.value for s in JobState if s not in {JobState.COMPLETED, JobState.CANCELLED}]
 _j, _u, _g = t.jobs.c, t.units.c, t.targets.c
 _CURRENT_UNITS = (_u.job_id == _j.id) & (_u.round == _j.round)
-_UNIT_IS_OPEN = _u.status.in_(["pending", "running"])
+_UNIT_IS_OPEN = (_u.status != t.DONE) & _u.status.in_([t.PENDING, t.RUNNING])  # the first term names the index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ def _tallies(
     group = (_u.job_id, _u.adapter, _u.phase, _u.find_pass, _u.item_ref.is_not(None).label("of_items"))
     query = sa.select(
         *group,
-        sa.func.sum(sa.case((_u.status != "done", 1), else_=0)).label("unfinished"),
+        sa.func.sum(sa.case((_u.status != t.DONE, 1), else_=0)).label("unfinished"),
     )
     for row in connection.execute(
         query.join(t.jobs, _CURRENT_UNITS).where(which).group_by(*group[:4], _u.item_ref.is_not(None))
@@ -184,7 +184,7 @@ def _clear(connection: sa.Connection, ids: Sequence[str]) -> None:
     # Where a find had paused may be a key of the store's own; it is of no more use.
     paused = (_u.job_id.in_(ids)) & _u.cursor.is_not(None)
     connection.execute(t.units.update().where(paused).values(cursor=None))
-    waiting = (_u.job_id.in_(ids)) & (_u.status == "pending")
+    waiting = (_u.job_id.in_(ids)) & (_u.status == t.PENDING)
     connection.execute(t.units.update().where(waiting).values(next_attempt_at_us=t.DUE_NEVER))
 
 

@@ -32,7 +32,7 @@ def still_ours(connection: sa.Connection, owner: str, answers: Sequence[Answered
     """Give the answers whose unit this owner holds under the fence that it claimed."""
     rows = connection.execute(
         sa.select(_u.id, _u.fence)
-        .where(_u.id.in_([a.claimed.order.key for a in answers]), _u.status == "running", _u.lease_owner == owner)
+        .where(_u.id.in_([a.claimed.order.key for a in answers]), _u.status == t.RUNNING, _u.lease_owner == owner)
         .order_by(_u.id)
         .with_for_update()
     )

@@ -50,13 +50,18 @@ class Page(NamedTuple):
 
 
 def open_units(
-    connection: sa.Connection, wanted: Iterable[NewUnit], stores: Sequence[Store], *, pause_us: int = 0
+    connection: sa.Connection, wanted: Sequence[NewUnit], stores: Sequence[Store], *, pause_us: int = 0
 ) -> None:
     """Open units, due after a pause; one that is there stays."""
+    if not wanted:
+        return
     required = {store.name: int(store.required) for store in stores}
     due = read_now(connection) + pause_us
+    query = sa.select(_j.id, _j.tenant).where(_j.id.in_({new.job for new in wanted}))
+    tenants = {job: tenant for job, tenant in connection.execute(query)}  # noqa: C416 - a row is not typed as a pair
     rows = [
         {
+            "tenant": tenants[new.job],
             "id": str(unit_id(UUID(new.job), new.adapter, new.phase, new.page, new.round)),
             "job_id": new.job,
             "adapter": new.adapter,
@@ -122,8 +127,7 @@ def next_pages(connection: sa.Connection, done: Sequence[Finished], stores: Sequ
                 continue
         job, page = (str(unit.order.job), unit.order.round), unit.page + 1
         wanted.append(NewUnit(*job, unit.adapter, unit.phase, page, unit.find_pass, known, unit.item, answer.cursor))
-    if wanted:
-        open_units(connection, wanted, stores)
+    open_units(connection, wanted, stores)
 
 
 def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Sequence[Store]) -> None:
@@ -141,8 +145,7 @@ def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Seq
                 NewUnit(*job, s.name, Phase.FIND, used[job[0], s.name] + 1, unit.find_pass + 1, known, unit.item)
                 for s in stores
             ]
-    if wanted:
-        open_units(connection, wanted, stores)
+    open_units(connection, wanted, stores)
 
 
 def _left(connection: sa.Connection, unit: Claimed, items: Iterable[str]) -> list[NewUnit]:

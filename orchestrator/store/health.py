@@ -21,7 +21,7 @@ FAILURES: Final = 5
 _h, _u = t.health.c, t.units.c
 _ROW = sa.select(t.health).where(_h.adapter == sa.bindparam("name")).with_for_update()
 _RUNNING = sa.select(sa.func.count(_u.lease_owner.distinct())).where(
-    _u.adapter == sa.bindparam("name"), _u.status == "running"
+    _u.adapter == sa.bindparam("name"), _u.status == t.RUNNING
 )
 
 
@@ -71,7 +71,7 @@ def announce(
     """Note one announcement for each adapter that has due work, room for a batch and none outstanding."""
     now = read_now(connection)
     batches = sa.select(_u.adapter, sa.func.count(_u.lease_owner.distinct()).label("batches"))
-    batches = batches.where(_u.status == "running").group_by(_u.adapter)
+    batches = batches.where(_u.status == t.RUNNING).group_by(_u.adapter)
     running = {row.adapter: row.batches for row in connection.execute(batches)}
     known = {row.adapter: row for row in connection.execute(sa.select(t.health))}
     chosen: dict[str, Phase] = {}

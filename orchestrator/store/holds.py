@@ -36,7 +36,7 @@ def waits_for_hold() -> sa.ColumnElement[bool]:
         revoking.c.job_id == _u.job_id,
         revoking.c.phase == Phase.REVOKE.value,
         revoking.c.item_ref == _u.item_ref,
-        revoking.c.status != "done",
+        revoking.c.status != t.DONE,
     )
     behind = _u.item_ref.is_not(None) & (_u.phase != Phase.REVOKE.value) & unrevoked
     return (_j.purpose == Purpose.ERASE.value) & (sa.exists().where(covers) | behind)
@@ -75,7 +75,7 @@ def enforce(connection: sa.Connection, now_us: int) -> list[str]:
         _OF_SUBJECT,
         _u.job_id == _j.id,
         _u.phase.in_([Phase.REVOKE.value, Phase.ERASE.value]),
-        (_u.status == "running") | (_u.deadline_us > now_us),
+        (_u.status == t.RUNNING) | (_u.deadline_us > now_us),
     )
     calm = (_h.in_force_at_us.is_(None)) & _h.released_at_us.is_(None) & ~acting
     return list(
@@ -116,7 +116,7 @@ def _views(connection: sa.Connection, *where: sa.ColumnElement[bool], tenant: st
     )
     lost = (
         sa.select(sa.func.count(_u.id.distinct()))
-        .where(_OF_SUBJECT, _u.job_id == _j.id, a.unit_id == _u.id, _u.status != "done")
+        .where(_OF_SUBJECT, _u.job_id == _j.id, a.unit_id == _u.id, _u.status != t.DONE)
         .where(_u.phase.in_([Phase.REVOKE.value, Phase.ERASE.value]), a.error_code == ErrorCode.LEASE_ENDED.value)
         .scalar_subquery()
     )

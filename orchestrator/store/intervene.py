@@ -23,7 +23,7 @@ _ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.
 def retry(connection: sa.Connection, job: str, tenant: str | None) -> int:
     """Make every parked or waiting unit of a job due now, with its attempts counted afresh; give how many."""
     _locked(connection, job, tenant)
-    waits = (_u.job_id == job) & ((_u.status == "parked") | ((_u.status == "pending") & (_u.attempts > 0)))
+    waits = (_u.job_id == job) & ((_u.status == "parked") | ((_u.status == t.PENDING) & (_u.attempts > 0)))
     query = sa.select(_u.adapter).distinct().where(waits)
     health.try_again(connection, list(connection.execute(query).scalars()))
     again = t.units.update().where(waits)

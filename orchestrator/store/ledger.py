@@ -107,7 +107,7 @@ class SqlLedger:
     def announce(self) -> Sequence[tuple[str, Phase]]:
         """Note and give the announcements to send now."""
         with self.engine.begin() as connection:
-            waiting = units.due(connection)
+            waiting = units.due(connection, [store.name for store in self.rules.stores])
             return health.announce(connection, waiting, lease_us=self.budgets.lease // _US, cap=self.cap)
 
     def heard(self, adapter: str) -> None:

@@ -50,7 +50,7 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
             *(_j.tenant, _j.user_id, _j.project, _j.selector_kind, _j.selector_value, _j.revision, _j.reason_code),
         )
         .join(t.jobs, _j.id == _u.job_id)
-        .where(_u.id.in_(list(ids)), _u.status == "running", _u.lease_owner == owner)
+        .where(_u.id.in_(list(ids)), _u.status == t.RUNNING, _u.lease_owner == owner)
         .order_by(_u.id)
     ).all()
     held: dict[str, set[str | None]] = defaultdict(set)
@@ -77,7 +77,7 @@ def _unrevoked(connection: sa.Connection, jobs: Sequence[str]) -> Mapping[str, s
     """Name the items that a source has left and not revoked yet: erasing one first would leave nothing to look from."""
     left: dict[str, set[str]] = defaultdict(set)
     query = sa.select(_u.job_id, _u.item_ref).where(
-        _u.job_id.in_(list(jobs)), _u.phase == Phase.REVOKE.value, _u.status != "done", _u.item_ref.is_not(None)
+        _u.job_id.in_(list(jobs)), _u.phase == Phase.REVOKE.value, _u.status != t.DONE, _u.item_ref.is_not(None)
     )
     for job, item in connection.execute(query):
         left[job].add(item)
@@ -134,7 +134,7 @@ def _set_apart(
         page = _page_of(connection, row, item)
         unit = unit_id(UUID(row.job_id), row.adapter, Phase.ERASE, page, row.round)
         place = {"job_id": row.job_id, "adapter": row.adapter, "page": page, "round": row.round, "item_ref": item}
-        opened = {**place, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
+        opened = {**place, "tenant": row.tenant, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
         due = {"next_attempt_at_us": read_now(connection)}
         bulk.insert(connection, t.units, [{**opened, **due}], conflict=bulk.KEEP)
         for target in apart[item]:
@@ -152,7 +152,7 @@ def _page_of(connection: sa.Connection, row: sa.Row[Any], item: str) -> int:
     """Give the item's page that still waits, or a new one: a unit that has answered takes no more targets."""
     mine = (_u.job_id == row.job_id) & (_u.adapter == row.adapter) & (_u.round == row.round)
     of_items = mine & (_u.phase == Phase.ERASE.value) & _u.item_ref.is_not(None)
-    waiting = sa.select(_u.page).where(of_items, _u.item_ref == item, _u.status == "pending")
+    waiting = sa.select(_u.page).where(of_items, _u.item_ref == item, _u.status == t.PENDING)
     page = connection.execute(waiting.limit(1)).scalar_one_or_none()
     if page is not None:
         return int(page)

@@ -29,7 +29,7 @@ targets: Final = _table(
 )
 units: Final = _table(
     "deletion_units",
-    "id job_id adapter phase status parked cursor item_ref known_adapter lease_owner last_error_code",
+    "id job_id tenant adapter phase status parked cursor item_ref known_adapter lease_owner last_error_code",
     "page round required find_pass known_page no_lineage attempts fence lease_until_us next_attempt_at_us "
     "scrub_after_us deadline_us",
 )
@@ -53,3 +53,8 @@ health: Final = _table("adapter_health", "adapter breaker", "failures open_until
 
 DUE_NEVER: Final = 2**62
 """When a unit of an ended job is due: nobody waits for it any more."""
+
+PENDING: Final = sa.literal_column("'pending'", sa.Text)
+RUNNING: Final = sa.literal_column("'running'", sa.Text)
+DONE: Final = sa.literal_column("'done'", sa.Text)
+"""States of a unit, written into the statement: no database takes a partial index for a bound value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -20,27 +20,52 @@ _ENDED: Final = [JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CAN
 _u, _j = t.units.c, t.jobs.c
 # The one definition of what may be claimed: `due` and `claim` cannot disagree about it.
 _CLAIMABLE: Final = (
-    (_u.status == "pending") & (_u.next_attempt_at_us <= now_us()) & _j.state.not_in(_ENDED) & ~waits_for_hold()
+    (_u.status == t.PENDING) & (_u.next_attempt_at_us <= now_us()) & _j.state.not_in(_ENDED) & ~waits_for_hold()
 )
 _WITH_JOBS: Final = sa.join(t.units, t.jobs, _j.id == _u.job_id)
-_OF_PHASE: Final = (_u.adapter == sa.bindparam("adapter")) & (_u.phase == sa.bindparam("phase")) & _CLAIMABLE
-# Tenants in turn, and of each the unit that has waited longest.
-_TURN: Final = sa.func.row_number().over(partition_by=_j.tenant, order_by=(_u.next_attempt_at_us, _u.id)).label("turn")
-_FIRST: Final = (
-    sa.select(_u.id, _u.next_attempt_at_us.label("due"), _TURN)
-    .select_from(_WITH_JOBS)
-    .where(_OF_PHASE, _u.attempts == 0)
-    .order_by("turn", "due", _u.id)
-    .limit(sa.bindparam("most", type_=sa.Integer))
-)
+_OF_PHASE: Final = (_u.adapter == sa.bindparam("adapter")) & (_u.phase == sa.bindparam("phase"))
+_NEVER_TRIED, _TRIED = _u.attempts == sa.literal_column("0"), _u.attempts > sa.literal_column("0")
+
+
+def _tenants() -> sa.CTE:
+    """Give the tenants with pending units of a phase, each found from the one before it along an index."""
+    least = sa.select(sa.func.min(_u.tenant).label("tenant")).where(_OF_PHASE, _u.status == t.PENDING)
+    tenants = least.cte("tenants", recursive=True)
+    after = least.where(_u.tenant > tenants.c.tenant).correlate(tenants).scalar_subquery()
+    return tenants.union_all(sa.select(after).where(tenants.c.tenant.is_not(None)))
+
+
+def _in_turn() -> sa.Select[tuple[str, int, int]]:
+    """Give units that were never tried: tenants in turn, and of each the unit that has waited longest.
+
+    Each tenant is asked for no more than a batch, so a long queue costs no more than a short one.
+    """
+    tenants, mine, most = _tenants(), t.units.alias("mine"), sa.bindparam("most", type_=sa.Integer)
+    longest = (
+        sa.select(_u.id)
+        .select_from(_WITH_JOBS)
+        .where(_OF_PHASE, _NEVER_TRIED, _CLAIMABLE, _u.tenant == tenants.c.tenant)
+        .order_by(_u.next_attempt_at_us, _u.id)
+        .limit(most)
+        .correlate(tenants)
+    )
+    due = mine.c.next_attempt_at_us
+    turn = sa.func.row_number().over(partition_by=mine.c.tenant, order_by=(due, mine.c.id)).label("turn")
+    query = sa.select(mine.c.id, due.label("due"), turn).select_from(tenants.join(mine, mine.c.id.in_(longest)))
+    return query.order_by("turn", "due", mine.c.id).limit(most)
+
+
+_FIRST: Final = _in_turn()
 _AGAIN: Final = (
     sa.select(_u.id, _u.next_attempt_at_us.label("due"))
     .select_from(_WITH_JOBS)
-    .where(_OF_PHASE, _u.attempts > 0)
+    .where(_OF_PHASE, _TRIED, _CLAIMABLE)
     .order_by("due", _u.id)
     .limit(1)
 )
-_DUE: Final = sa.select(_u.adapter, _u.phase).distinct().select_from(_WITH_JOBS).where(_CLAIMABLE)
+_DUE: Final[sa.Select[Any]] = (
+    sa.select(sa.literal_column("1")).select_from(_WITH_JOBS).where(_OF_PHASE, _CLAIMABLE).limit(1)
+)
 
 
 def claim(
@@ -66,7 +91,7 @@ def claim(
     chosen = again if again and (not first or again[0].due <= min(row.due for row in first)) else first
     taken = connection.execute(
         t.units.update()
-        .where(_u.id.in_([row.id for row in chosen]), _u.status == "pending")
+        .where(_u.id.in_([row.id for row in chosen]), _u.status == t.PENDING)
         .values(
             status="running",
             lease_owner=owner,
@@ -84,14 +109,14 @@ def give_back(connection: sa.Connection, ids: Sequence[str]) -> None:
     """Make units claimable again whose adapter was not called: that is no attempt."""
     connection.execute(
         t.units.update()
-        .where(_u.id.in_(list(ids)), _u.status == "running")
+        .where(_u.id.in_(list(ids)), _u.status == t.RUNNING)
         .values(status="pending", lease_owner=None, lease_until_us=None, deadline_us=None, attempts=0)
     )
 
 
 def renew(connection: sa.Connection, owner: str, lease_us: int) -> int:
     """Extend the leases that `owner` still holds."""
-    held = (_u.lease_owner == owner) & (_u.status == "running")
+    held = (_u.lease_owner == owner) & (_u.status == t.RUNNING)
     return connection.execute(t.units.update().where(held).values(lease_until_us=now_us() + lease_us)).rowcount
 
 
@@ -103,7 +128,7 @@ def take_back(connection: sa.Connection, max_attempts: int) -> tuple[int, int]:
     now = read_now(connection)
     rows = connection.execute(
         sa.select(_u.id, _u.attempts, _u.fence)
-        .where(_u.status == "running", _u.lease_until_us <= now)
+        .where(_u.status == t.RUNNING, _u.lease_until_us <= now)
         .order_by(_u.id)
         .with_for_update(skip_locked=True)
     ).all()
@@ -122,8 +147,11 @@ def take_back(connection: sa.Connection, max_attempts: int) -> tuple[int, int]:
     return len(again), len(spent)
 
 
-def due(connection: sa.Connection, adapters: Sequence[str] | None = None) -> list[tuple[str, Phase]]:
+def due(connection: sa.Connection, adapters: Sequence[str]) -> list[tuple[str, Phase]]:
     """Name the adapters and phases with due units, in the order in which a job goes through its phases."""
-    query = _DUE if adapters is None else _DUE.where(_u.adapter.in_(list(adapters)))
-    found = [(row.adapter, Phase(row.phase)) for row in connection.execute(query)]
-    return sorted(found, key=lambda pair: (_ORDER.index(pair[1]), pair[0]))
+    return [
+        (adapter, phase)
+        for phase in _ORDER
+        for adapter in sorted(adapters)
+        if connection.execute(_DUE, {"adapter": adapter, "phase": phase.value}).scalar() is not None
+    ]

@@ -96,10 +96,10 @@ class _Facts:
         stuck = sa.select(u.job_id, u.adapter, u.phase, u.parked).where(mine, u.status == "parked")
         for row in connection.execute(stuck.distinct().order_by(u.job_id, u.adapter, u.phase, u.parked)):
             self.parked[row.job_id].append((row.adapter, row.phase, row.parked))
-        errors = sa.select(u.job_id, u.last_error_code).where(mine, u.status != "done", u.last_error_code.is_not(None))
+        errors = sa.select(u.job_id, u.last_error_code).where(mine, u.status != t.DONE, u.last_error_code.is_not(None))
         self.last_error = {row[0]: row[1] for row in connection.execute(errors.order_by(u.next_attempt_at_us))}
         held = sa.select(u.job_id).distinct().join(t.jobs, j.id == u.job_id)
-        held = held.where(mine, u.status == "pending", waits_for_hold())
+        held = held.where(mine, u.status == t.PENDING, waits_for_hold())
         self.held = set(connection.execute(held).scalars())
         self.waived: dict[str, set[str]] = defaultdict(set)
         w = t.waivers.c
@@ -144,6 +144,7 @@ def receipts(connection: sa.Connection, job: str) -> list[ReceiptView]:
             scheduled=row.scheduled,
             extra=row.extra,
             remaining=row.remaining,
+            reach=row.reach,
             residuals=tuple(code for code in row.residuals.strip("[]").replace('"', "").split(", ") if code),
             finished_at=moment(row.finished_at_us),
         )

@@ -19,7 +19,7 @@ from orchestrator.domain.unit import Phase
 from orchestrator.service.accept import Request, accept_all
 from orchestrator.service.judge import judge
 from orchestrator.service.run_batch import run_batch
-from orchestrator.store import commit
+from orchestrator.store import commit, units
 from tests.fakes import ANNA, Bench, bench, fill, together
 from tests.integration.engine_harness import execute, run_until, stop_the_database_clock
 
@@ -234,3 +234,13 @@ def test_tenant_with_five_hundred_units_does_not_keep_another_waiting(stage: Ben
     for owner in "ab":
         claimed = stage.ledger.claim("source", Phase.REVOKE, owner=owner, limit=2)
         assert sorted(tenants[unit] for unit in claimed) == ["tenant-a", "tenant-b"]
+
+
+def test_claim_goes_along_an_index_however_long_the_queue_is(stage: Bench) -> None:
+    with stage.ledger.engine.begin() as connection:
+        for query, index in ((units._FIRST, "ix_units_turn"), (units._AGAIN, "ix_units_again")):
+            asked = query.params(adapter="source", phase="revoke", most=50)
+            text = str(asked.compile(connection, compile_kwargs={"literal_binds": True}))
+            plan = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+            assert any(index in step for step in plan)
+            assert not [step for step in plan if step.startswith("SCAN deletion")], plan

@@ -18,6 +18,18 @@ _STATEMENTS = (
     # Until when a call that was made under the last claim may still act; NULL when it has answered.
     "ALTER TABLE deletion_units ADD COLUMN deadline_us BIGINT",
     "ALTER TABLE deletion_units ADD COLUMN known_adapter TEXT",
+    # Whose turn it is, without a join. Workers of the release before leave it empty, which is a turn of its own.
+    "ALTER TABLE deletion_units ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+    "UPDATE deletion_units SET tenant = (SELECT j.tenant FROM deletion_jobs j WHERE j.id = deletion_units.job_id)",
+    "DROP INDEX ix_units_claim",
+    (
+        "CREATE INDEX ix_units_turn ON deletion_units (adapter, phase, tenant, next_attempt_at_us, id) "
+        "WHERE status = 'pending'"
+    ),
+    (
+        "CREATE INDEX ix_units_again ON deletion_units (adapter, phase, next_attempt_at_us, id) "
+        "WHERE status = 'pending' AND attempts > 0"
+    ),
     "CREATE INDEX ix_units_acting ON deletion_units (job_id) WHERE deadline_us IS NOT NULL",
     "DROP INDEX ix_targets_page",
     "CREATE INDEX ix_targets_page ON deletion_targets (job_id, round, adapter, page, find_pass)",
