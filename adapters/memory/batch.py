@@ -8,7 +8,7 @@ module that needs it: it is told apart by its identity.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +23,8 @@ Build: TypeAlias = Callable[[sa.FromClause], sa.Executable]
 
 _TYPES: Final[Mapping[type, sa.types.TypeEngine[Any]]] = {str: sa.Text(), int: sa.BigInteger()}
 _SQLITE: Final = "sqlite"
+PART: Final = 2_000
+"""Rows that are in hand at a time where a statement gives more than there is room for."""
 
 
 def columns(**types: type[str | int]) -> Columns:
@@ -33,6 +35,13 @@ def columns(**types: type[str | int]) -> Columns:
 def look_up(connection: sa.Connection, of: Columns, rows: Sequence[Row], build: Build) -> Sequence[Found]:
     """Give the rows that a statement over a batch gives; without a batch there is nothing to ask."""
     return run(connection, _statement(connection.dialect.name, of, build), of, rows).all() if rows else []
+
+
+def read_in_parts(
+    connection: sa.Connection, statement: sa.Executable, of: Columns, rows: Sequence[Row]
+) -> Iterator[Sequence[Found]]:
+    """Run a statement that was built on `as_table`, and give what it finds some rows at a time."""
+    yield from run(connection, statement.execution_options(stream_results=True), of, rows).partitions(PART)
 
 
 def change(connection: sa.Connection, of: Columns, rows: Sequence[Row], build: Build) -> None:
@@ -51,6 +60,15 @@ def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) 
     """Insert rows in the table's order of columns; those that are there already stay as they are."""
     if rows:
         run(connection, _insert_new(connection.dialect.name, table), _columns_of(table), rows)
+
+
+def insert_or_replace(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
+    """Insert rows in the table's order of columns; those with the same primary key take the new values.
+
+    No two of the rows may have the same key.
+    """
+    if rows:
+        run(connection, _insert_or_replace(connection.dialect.name, table), _columns_of(table), rows)
 
 
 def raise_numbers(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
@@ -108,6 +126,13 @@ def _insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
 @cache
 def _insert_new(dialect: str, table: sa.Table) -> sa.Executable:
     return _insert(dialect, table).on_conflict_do_nothing()
+
+
+@cache
+def _insert_or_replace(dialect: str, table: sa.Table) -> sa.Executable:
+    insert = _insert(dialect, table)
+    values = {c.name: insert.excluded[c.name] for c in table.columns if not c.primary_key}
+    return insert.on_conflict_do_update(index_elements=list(table.primary_key), set_=values)
 
 
 @cache

@@ -108,11 +108,16 @@ def open_engine(url: str | sa.URL) -> sa.Engine:
 
 
 @contextmanager
-def writing(engine: sa.Engine, tenants: Collection[str], *, wait_ms: int = BUSY_MS) -> Iterator[sa.Connection]:
-    """Open one write transaction: nobody else writes data of these tenants from its first line to its last."""
+def writing(
+    engine: sa.Engine, tenants: Collection[str], *, wait_ms: int = BUSY_MS, call_ms: int = 0
+) -> Iterator[sa.Connection]:
+    """Open one write transaction: nobody else writes data of these tenants from its first line to its last.
+
+    A lock is waited for no longer than `wait_ms`; one statement may take `call_ms`, if that is more.
+    """
     database = database_of(engine)
     with translated(database), engine.connect() as connection:
-        connection.execution_options(wait_ms=wait_ms, **database.WRITING)
+        connection.execution_options(wait_ms=wait_ms, call_ms=call_ms, **database.WRITING)
         with connection.begin():
             database.lock(connection, tenants)
             yield connection

@@ -23,7 +23,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from adapters.memory.tables import SCHEMA_VERSION, statements
+from adapters.memory.tables import SCHEMA_VERSION, statements, upgrade
 from orchestrator import DeadlinePassed, ErrorCode, Permanent, Residual, StoreLocked, StoreUnreachable, Transient
 
 READING: Final[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -74,19 +74,19 @@ def prepare(driver: psycopg.Connection[Any]) -> None:
             raise Permanent(message, code=ErrorCode.STORE_REFUSED)
         if found is None:
             _create(driver)
-        elif driver.execute("SELECT version FROM memory_schema").fetchall() != [(SCHEMA_VERSION,)]:
-            message = "The database belongs to another version of this adapter."
-            raise Permanent(message, code=ErrorCode.STORE_REFUSED)
+        else:
+            _bring_up(driver)
 
 
 def begin(connection: sa.Connection, wait_ms: int) -> None:
     """Bound every statement of a transaction, and its waits for locks a little shorter, so that both are told apart."""
-    connection.exec_driver_sql(LIMITS, limits(wait_ms))
+    call_ms = int(connection.get_execution_options().get("call_ms", 0))
+    connection.exec_driver_sql(LIMITS, limits(wait_ms, call_ms))
 
 
-def limits(wait_ms: int) -> dict[str, str]:
+def limits(wait_ms: int, call_ms: int = 0) -> dict[str, str]:
     """Give the parameters of `LIMITS`; a limit of 0 would be none."""
-    return {"locks": str(max(1, wait_ms * 9 // 10)), "statements": str(max(1, wait_ms))}
+    return {"locks": str(max(1, wait_ms * 9 // 10)), "statements": str(max(1, wait_ms, call_ms))}
 
 
 def lock(connection: sa.Connection, tenants: Collection[str]) -> None:
@@ -128,6 +128,18 @@ def _create(driver: psycopg.Connection[Any]) -> None:
     for statement in (*statements(dialect), _VERSIONS):
         driver.execute(statement.encode())
     driver.execute("INSERT INTO memory_schema VALUES (%s)", (SCHEMA_VERSION,))
+
+
+def _bring_up(driver: psycopg.Connection[Any]) -> None:
+    versions = [row[0] for row in driver.execute("SELECT version FROM memory_schema").fetchall()]
+    if len(versions) != 1 or not 0 < versions[0] <= SCHEMA_VERSION:
+        message = "The database belongs to another version of this adapter."
+        raise Permanent(message, code=ErrorCode.STORE_REFUSED)
+    if versions[0] < SCHEMA_VERSION:
+        dialect: sa.Dialect = PGDialect_psycopg()  # type: ignore[no-untyped-call]  # SQLAlchemy gives it no types
+        for statement in upgrade(dialect, versions[0]):
+            driver.execute(statement.encode())
+        driver.execute("UPDATE memory_schema SET version = %s", (SCHEMA_VERSION,))
 
 
 def _number(tenant: str) -> int:

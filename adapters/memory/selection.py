@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, assert_never
 import sqlalchemy as sa
 
 from adapters.memory.batch import Found, Row, as_table, columns, run
-from adapters.memory.tables import facts, source_ancestry
+from adapters.memory.tables import accepted_sources, facts, source_ancestry
 from orchestrator import EraseOrder, Scope, Selector, SelectorKind
 
 Handle: TypeAlias = tuple[str, str, int]
@@ -35,6 +35,17 @@ class Asked:
     value: sa.ColumnElement[str | None]
 
 
+def handle_of(row: Found) -> Handle:
+    """Give what names a record."""
+    return row.tenant, row.fact_id, row.version
+
+
+def accepted_at() -> sa.ScalarSelect[int]:
+    """Give the position of a record's source, beside `facts`."""
+    s = accepted_sources.c
+    return sa.select(s.position).where(s.tenant == facts.c.tenant, s.source_id == facts.c.source).scalar_subquery()
+
+
 def exactly(handles: sa.FromClause) -> sa.ColumnElement[bool]:
     """Give the condition on `facts` for the records of a table of handles."""
     f, h = facts.c, handles.c
@@ -57,7 +68,8 @@ def named(kind: SelectorKind, asked: Asked) -> sa.ColumnElement[bool]:
         case SelectorKind.SOURCE:
             a = source_ancestry.c
             of_source = (a.tenant == f.tenant) & (a.source_id == f.source)
-            return owner & ((f.source == asked.value) | sa.exists().where(of_source, a.ancestor_id == asked.value))
+            derived = sa.exists().where(of_source, a.ancestor_id == asked.value).correlate_except(source_ancestry)
+            return owner & ((f.source == asked.value) | derived)
         case SelectorKind.SUBJECT:
             return here
         case _:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from adapters.memory.tables import SCHEMA_VERSION, statements
+from adapters.memory.tables import SCHEMA_VERSION, statements, upgrade
 from orchestrator import ErrorCode, Permanent, Residual, StoreLocked, StoreUnreachable, Transient
 
 BUSY_MS: Final = 30_000
@@ -84,12 +84,12 @@ def translate(error: BaseException | None) -> Exception:
 def _create(driver: sqlite3.Connection) -> None:
     driver.execute("BEGIN IMMEDIATE")
     found = driver.execute("PRAGMA user_version").fetchone()[0]
-    if found not in {0, SCHEMA_VERSION}:
+    if not 0 <= found <= SCHEMA_VERSION:
         driver.execute("ROLLBACK")
         message = "The database belongs to another version of this adapter."
         raise Permanent(message, code=ErrorCode.STORE_REFUSED)
-    if found == 0:
-        for statement in statements(sqlite.dialect()):
-            driver.execute(statement)
-        driver.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    dialect = sqlite.dialect()
+    for statement in statements(dialect) if found == 0 else upgrade(dialect, found):
+        driver.execute(statement)
+    driver.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     driver.execute("COMMIT")

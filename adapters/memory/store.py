@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 
 import sqlalchemy as sa
+import structlog
 
 from adapters.memory import facts, sources
 from adapters.memory.engine import checkpoint, reading, writing
@@ -49,7 +50,7 @@ class MemoryStore:
                     connection, self._gate, scope, source_id, kind=kind, derived_from=derived_from, at_us=at_us
                 )
         except GateRefused as error:
-            self.refused[error.refusal] += 1
+            self._note(error)
             raise
 
     def knows_source(self, scope: Scope, source_id: str) -> bool:
@@ -90,7 +91,7 @@ class MemoryStore:
                     user_statement=user_statement,
                 )
         except GateRefused as error:
-            self.refused[error.refusal] += 1
+            self._note(error)
             raise
 
     def current(self, scope: Scope, now: float | None = None) -> list[Fact]:
@@ -113,3 +114,7 @@ class MemoryStore:
             answer = forget(connection, scope, key)
         checkpoint(self._engine)
         return answer
+
+    def _note(self, error: GateRefused) -> None:
+        self.refused[error.refusal] += 1
+        structlog.get_logger().info("gate.refused", code=error.refusal.value)

@@ -8,7 +8,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 USER_WIDE: Final = ""
 """What the project column holds for a fact of no project: a scope's project is never empty."""
 
@@ -26,6 +26,15 @@ def statements(dialect: sa.Dialect) -> Iterator[str]:
     for table in metadata.sorted_tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in sorted(table.indexes, key=lambda i: str(i.name)):
+            yield str(CreateIndex(index).compile(dialect=dialect))
+
+
+def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
+    """Give the statements that bring the tables of an earlier version up to this one; what they hold stays."""
+    if version < 2:  # noqa: PLR2004 - the version that these came with
+        yield str(CreateTable(revocation_left).compile(dialect=dialect))
+        yield "DROP INDEX source_tombstones_job"
+        for index in (_FACTS_OF_USER, _TOMBSTONES_OF_JOB):
             yield str(CreateIndex(index).compile(dialect=dialect))
 
 
@@ -91,6 +100,10 @@ facts: Final = sa.Table(
     sa.Index("facts_handle", "fact_id", "version", "tenant", unique=True),
     sa.Index("facts_source", "tenant", "source"),
 )
+# In the order in which find hands out its pages: each goes on where the last one ended.
+_FACTS_OF_USER: Final = sa.Index(
+    "facts_of_user", facts.c.tenant, facts.c.user_id, facts.c.fact_id, facts.c.version, facts.c.project
+)
 
 fact_revisions: Final = sa.Table(
     "fact_revisions",
@@ -114,7 +127,11 @@ source_tombstones: Final = sa.Table(
     _text("job", key=True),
     _number("cut_off"),
     sa.Index("source_tombstones_mac", "tenant", "mac"),
-    sa.Index("source_tombstones_job", "job"),
+)
+# In the order in which an answer of revoke hands them out.
+_TOMBSTONES_OF_JOB: Final = sa.Index(
+    "source_tombstones_of_job",
+    *(source_tombstones.c[name] for name in ("job", "kind", "key_id", "mac", "cut_off")),
 )
 
 # Never purged: a late repeat of a job must not reach data that is fresh by then.
@@ -136,6 +153,9 @@ revocation_targets: Final = sa.Table(
     _text("handle"),
     _number("version"),
 )
+
+# Items that a hold covered when a job revoked the rest: they are revoked when they are free.
+revocation_left: Final = sa.Table("revocation_left", metadata, _text("job", key=True), _text("fact_id", key=True))
 
 # A statement of a user confirms a key once.
 confirmations: Final = sa.Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
@@ -13,6 +13,10 @@ from adapters.memory.batch import columns, insert_new, look_up
 from adapters.memory.tables import source_tombstones
 from orchestrator import Tombstone, TombstoneKind
 
+Place: TypeAlias = tuple[str, str, str]
+"""Kind, key id and mac: where the tombstones of a job, in their order, are gone on with."""
+MAX_TOMBSTONES: Final = 4_000
+"""Tombstones in one answer of revoke."""
 _CHUNK: Final = 500
 _JOB: Final = columns(job=str)
 
@@ -47,21 +51,34 @@ def keep(connection: sa.Connection, tombstones: Iterable[tuple[str, str, Tombsto
     insert_new(connection, source_tombstones, rows)
 
 
-def of_jobs(connection: sa.Connection, jobs: Collection[str]) -> Mapping[str, Sequence[Tombstone]]:
-    """Give the tombstones of each job, always in the same order."""
+def first_of_jobs(connection: sa.Connection, jobs: Collection[str]) -> Mapping[str, Sequence[Tombstone]]:
+    """Give the first tombstones of each job: a page, and one that tells whether there are more."""
     found = defaultdict[str, list[Tombstone]](list)
-    for job, kind, key_id, mac, cut_off in look_up(connection, _JOB, [(job,) for job in jobs], _of_jobs):
-        found[job].append(Tombstone(kind=TombstoneKind(kind), key_id=key_id, mac=mac, cut_off=cut_off))
+    for job, *mark in look_up(connection, _JOB, [(job,) for job in jobs], _first_of_each):
+        found[job].append(_tombstone(mark))
     return found
 
 
-def _of_jobs(given: sa.FromClause) -> sa.Select[Any]:
+def next_of_job(connection: sa.Connection, job: str, after: Place) -> Sequence[Tombstone]:
+    """Give the tombstones of a job that come after a place: a page, and one that tells whether there are more."""
+    t = source_tombstones.c
+    query = sa.select(t.kind, t.key_id, t.mac, t.cut_off).where(t.job == job)
+    query = query.where(sa.tuple_(t.kind, t.key_id, t.mac) > sa.tuple_(*map(sa.literal, after)))
+    rows = connection.execute(query.order_by(t.kind, t.key_id, t.mac).limit(MAX_TOMBSTONES + 1))
+    return [_tombstone(row) for row in rows]
+
+
+def _first_of_each(given: sa.FromClause) -> sa.Select[Any]:
     t = source_tombstones.c
     marks = (t.job, t.kind, t.key_id, t.mac, t.cut_off)
+    order = (t.kind, t.key_id, t.mac)
+    place = sa.func.row_number().over(partition_by=t.job, order_by=order).label("place")
     of_job = given.join(source_tombstones, t.job == given.c.job)
-    return sa.select(*marks).select_from(of_job).order_by(t.job, t.kind, t.key_id, t.mac)
+    n = sa.select(*marks, place).select_from(of_job).subquery("numbered").c
+    columns = (n.job, n.kind, n.key_id, n.mac, n.cut_off)
+    return sa.select(*columns).where(n.place <= MAX_TOMBSTONES + 1).order_by(n.job, n.place)
 
 
-def _tombstone(row: sa.Row[Any, Any, Any, Any]) -> Tombstone:
+def _tombstone(row: Sequence[Any]) -> Tombstone:
     kind, key_id, mac, cut_off = row
     return Tombstone(kind=TombstoneKind(kind), key_id=key_id, mac=mac, cut_off=cut_off)

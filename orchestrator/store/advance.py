@@ -76,10 +76,11 @@ def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
     query = sa.select(_j.id, _j.state, _j.purpose, _j.round).where(which).order_by(_j.id)
     jobs = connection.execute(query.with_for_update()).all()
     tallies, late = _tallies(connection, which)
-    found = _ids(connection, which, _g.job_id, (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == 1))
     r, w = t.receipts.c, t.windows.c
-    present = _ids(connection, which, r.job_id, (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present"))
-    windows = _ids(connection, which, w.job_id, (w.job_id == _j.id) & w.closed_at_us.is_(None))
+    first_pass = (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == sa.literal_column("1"))
+    found = _with(connection, which, first_pass)
+    present = _with(connection, which, (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present"))
+    windows = _with(connection, which, (w.job_id == _j.id) & w.closed_at_us.is_(None))
     waived = defaultdict(set)
     for row in connection.execute(
         sa.select(t.waivers.c.job_id, t.waivers.c.adapter).join(t.jobs, t.waivers.c.job_id == _j.id).where(which)
@@ -130,10 +131,9 @@ def _tallies(
     return counted, late
 
 
-def _ids(
-    connection: sa.Connection, which: sa.ColumnElement[bool], column: sa.Column[str], on: sa.ColumnElement[bool]
-) -> frozenset[str]:
-    return frozenset(connection.execute(sa.select(column).distinct().join(t.jobs, on).where(which)).scalars())
+def _with(connection: sa.Connection, which: sa.ColumnElement[bool], row: sa.ColumnElement[bool]) -> frozenset[str]:
+    """Name the jobs for which there is such a row."""
+    return frozenset(connection.execute(sa.select(_j.id).where(which, sa.exists().where(row))).scalars())
 
 
 def _unopened(connection: sa.Connection, jobs: Sequence[tuple[str, int]]) -> Collection[str]:

@@ -137,8 +137,8 @@ def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Seq
         unit = answer.claimed
         if answer.left and answer.cursor is None:
             wanted += _left(connection, unit, answer.left)
-        freed = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND} and answer.targets
-        if freed and unit.find_pass < LAST_PASS:
+        asked = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND} and unit.find_pass < LAST_PASS
+        if asked and _has_targets(connection, unit):
             job = (str(unit.order.job), unit.order.round)
             used, known = _used(connection, [job]), (unit.adapter, unit.page)
             wanted += [
@@ -146,6 +146,13 @@ def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Seq
                 for s in stores
             ]
     open_units(connection, wanted, stores)
+
+
+def _has_targets(connection: sa.Connection, unit: Claimed) -> bool:
+    """Tell whether a unit's page has targets: a source that is asked again names all of its others once more."""
+    mine = (_g.job_id == str(unit.order.job)) & (_g.round == unit.order.round) & (_g.adapter == unit.adapter)
+    query = sa.select(_g.page).where(mine, _g.page == unit.page).limit(1)
+    return connection.execute(query).scalar() is not None
 
 
 def _left(connection: sa.Connection, unit: Claimed, items: Iterable[str]) -> list[NewUnit]:

@@ -117,8 +117,11 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
 def _targets(connection: sa.Connection, page: sa.ColumnElement[bool], ids: Sequence[str]) -> Mapping[str, list[Target]]:
     query = sa.select(_u.id, *_HANDLE).join(t.targets, page).where(_u.id.in_(list(ids)))
     found: dict[str, list[Target]] = defaultdict(list)
-    for unit, kind, handle, version, derived_of in connection.execute(query.order_by(_g.kind, _g.handle, _g.version)):
+    for unit, kind, handle, version, derived_of in connection.execute(query):
         found[unit].append(Target(kind=kind, id=handle, version=version, derived_of=derived_of))
+    # Sorted here: asked for the order, SQLite goes along the primary key through all targets of the job.
+    for targets in found.values():
+        targets.sort(key=lambda target: (target.kind, target.id, target.version))
     return found
 
 

@@ -33,6 +33,11 @@ from tests.contract.mutants_memory import (
     memory_tenant_blind,
     memory_wipe_everyone,
 )
+from tests.contract.mutants_source import (
+    forgets_what_it_left,
+    ignores_the_hold,
+    keeps_everything_for_one_item,
+)
 
 __all__ = ["CACHE", "LIMIT", "MEMORY", "Mutation"]
 
@@ -55,6 +60,9 @@ MEMORY: dict[str, Mutation] = {
     "prefix delete": memory_prefix_delete,
     "tenant-blind": memory_tenant_blind,
     "copy under a derived key": memory_derived_copy,
+    "ignores the hold": ignores_the_hold,
+    "keeps everything for one item": keeps_everything_for_one_item,
+    "forgets what it left": forgets_what_it_left,
 }
 CACHE: dict[str, Mutation] = {
     **EVERY,

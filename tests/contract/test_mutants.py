@@ -18,6 +18,7 @@ from tests.contract.stores import cache_in, memory_in
 Open: TypeAlias = Callable[[Path], AbstractContextManager[Any]]
 ALL_AND_ONLY = "01_takes_all_and_only_its_targets"
 BATCH = "01_counts_each_order_of_a_batch"
+HELD = "01_leaves_what_a_hold_covers"
 IDS = "02_ids_are_exact"
 TENANT = "03_another_tenant_looks_like_nothing"
 REPEAT = "04_a_repeat_changes_nothing"
@@ -48,6 +49,9 @@ CAUGHT_BY: dict[str, set[str]] = {
     "no fence": {LATE},
     "left over as absent": {PRESENT},
     "tells text": {TELLS},
+    "ignores the hold": {HELD},
+    "keeps everything for one item": {HELD},
+    "forgets what it left": {HELD},
 }
 MUTANTS = {"memory": mutants.MEMORY, "cache": mutants.CACHE}
 

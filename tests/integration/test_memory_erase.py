@@ -65,7 +65,7 @@ def test_a_thousand_and_one_targets_come_in_two_pages(world: World) -> None:
     first = world.revoke(order)
     second = world.revoke(replace(order, cursor=first.cursor))
     assert [len(x.targets) for x in (found, rest, first, second)] == [1000, 1, 1000, 1]
-    assert (first.cursor, second.cursor, rest.cursor) == ("1000", None, None)
+    assert (first.cursor, second.cursor, rest.cursor) == ("1000@3", None, None)
     assert first.tombstones
     assert not second.tombstones
     everything = first.targets + second.targets

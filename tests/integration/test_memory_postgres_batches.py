@@ -24,7 +24,6 @@ from orchestrator import (
     Scope,
     Selector,
     SelectorKind,
-    Transient,
 )
 
 GATE = Gate(Keyring(current="tk-1", keys={"tk-1": b"k" * 32}))
@@ -65,9 +64,9 @@ def fill(adapter: MemoryAdapter) -> None:
     store.put(ANNA, "trip", "travels with P1234567", "summary-9")
 
 
-def order(selector: Selector, scope: Scope, *, held: frozenset[str] = frozenset()) -> EraseOrder:
+def order(selector: Selector, scope: Scope) -> EraseOrder:
     deadline = At().now() + timedelta(seconds=20)
-    return EraseOrder(job=uuid4(), unit=uuid4(), key="k", scope=scope, selector=selector, held=held, deadline=deadline)
+    return EraseOrder(job=uuid4(), unit=uuid4(), key="k", scope=scope, selector=selector, deadline=deadline)
 
 
 def story(adapter: MemoryAdapter, *, together: bool) -> list[object]:
@@ -109,20 +108,6 @@ def test_a_batch_and_both_databases_answer_as_one_order_after_another(tmp_path: 
             told.append(story(adapter, together=together))
     assert told[0] == told[1] == told[2]
     assert told[0][-4:] == [[], [("Zoo", 1), ("seat", 1)], [("passport", 1), ("seat", 1)], []]
-
-
-def test_a_held_item_stops_its_own_order_and_no_other(adapter: MemoryAdapter) -> None:
-    fill(adapter)
-    handle = adapter.store.current(ANNA)[1].id
-    orders = [order(SUBJECT, BEN), order(SUBJECT, ANNA, held=frozenset({handle})), order(SUBJECT, FOREIGN)]
-    with pytest.raises(Transient, match="hold"):
-        adapter.revoke(orders)
-    assert [len(adapter.store.current(scope)) for scope in (BEN, ANNA, FOREIGN)] == [0, 4, 0]
-    done = adapter.revoke([orders[0], orders[2]])
-    assert [len(answer.targets) for answer in done] == [3, 3]
-    assert [adapter.store.revision(scope) for scope in (BEN, FOREIGN)] == [answer.revision for answer in done]
-    (free,) = adapter.revoke([replace(orders[1], held=frozenset())])
-    assert len(free.targets) == 4
 
 
 def test_two_orders_of_one_job_in_a_batch_revoke_once(adapter: MemoryAdapter) -> None:

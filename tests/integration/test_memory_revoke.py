@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import Erased, Refusal, Scope, Selector, SelectorKind, Target, Transient
+from orchestrator import Erased, Refusal, Scope, Selector, SelectorKind, Target
 from tests.integration.memory_harness import (
     ALL,
     BY_KEY,
@@ -19,7 +19,6 @@ from tests.integration.memory_harness import (
     TURN_6,
     A,
     World,
-    counted,
     kinds,
 )
 
@@ -107,10 +106,3 @@ def test_nobody_blocks_another_users_source(world: World) -> None:
     answer = world.revoke(world.order(BY_SOURCE, NEIGHBOUR))
     assert (answer.targets, answer.tombstones) == ((), ())
     assert world.tell(A, "seat", "window seat", TURN_6) == 2
-
-
-def test_a_held_item_stops_the_revocation(world: World) -> None:
-    handle = world.store.current(A)[0].id
-    with pytest.raises(Transient, match="hold"):
-        world.revoke(replace(world.order(), held=frozenset({handle})))
-    assert counted(world) == (0, 0, 0, 2)

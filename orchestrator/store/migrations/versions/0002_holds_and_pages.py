@@ -31,6 +31,7 @@ _STATEMENTS = (
         "WHERE status = 'pending' AND attempts > 0"
     ),
     "CREATE INDEX ix_units_acting ON deletion_units (job_id) WHERE deadline_us IS NOT NULL",
+    "CREATE INDEX ix_targets_first_pass ON deletion_targets (job_id, round) WHERE find_pass = 1",
     "DROP INDEX ix_targets_page",
     "CREATE INDEX ix_targets_page ON deletion_targets (job_id, round, adapter, page, find_pass)",
 )

@@ -1,0 +1,61 @@
+"""Which tokens of what goes stand in texts that stay as well: those tell nothing of what was forgotten."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from adapters.memory.batch import Found, as_table, read_in_parts
+from adapters.memory.facts import SCOPE, place_of, scope_of
+from adapters.memory.selection import Handle, handle_of
+from adapters.memory.tables import facts
+from orchestrator import Scope, candidate_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """Tokens of active texts by scope: of those that stay for certain, and of those that some order may take."""
+
+    staying: defaultdict[Scope, set[str]] = field(default_factory=lambda: defaultdict(set))
+    doubtful: defaultdict[Scope, list[tuple[Handle, set[str]]]] = field(default_factory=lambda: defaultdict(list))
+
+    def of(self, scope: Scope, leaving: Collection[Handle]) -> frozenset[str]:
+        """Give the tokens that stay in a scope when these records have left."""
+        more = (tokens for handle, tokens in self.doubtful[scope] if handle not in leaving)
+        return frozenset(self.staying[scope]).union(*more)
+
+
+def elsewhere(connection: sa.Connection, told: Collection[Found], doubtful: Collection[Handle]) -> Elsewhere:
+    """Read the active texts beside those of `told`, some at a time; only tokens of `told` are kept of them."""
+    wanted: defaultdict[Scope, set[str]] = defaultdict(set)
+    for row in told:
+        wanted[scope_of(row.tenant, row.user_id, row.project)].update(candidate_tokens(row.value))
+    found = Elsewhere()
+    if wanted:
+        statement = _active_texts(as_table(connection.dialect.name, SCOPE))
+        rows = [tuple(place_of(scope).values()) for scope in wanted]
+        for part in read_in_parts(connection, statement, SCOPE, rows):
+            for row in part:
+                _note(found, row, wanted, doubtful)
+    return found
+
+
+def _note(found: Elsewhere, row: Found, wanted: defaultdict[Scope, set[str]], doubtful: Collection[Handle]) -> None:
+    scope = scope_of(row.tenant, row.user_id, row.project)
+    if not (tokens := wanted[scope].intersection(candidate_tokens(row.value))):
+        return
+    if handle_of(row) in doubtful:
+        found.doubtful[scope].append((handle_of(row), tokens))
+    else:
+        found.staying[scope] |= tokens
+
+
+def _active_texts(given: sa.FromClause) -> sa.Select[Any]:
+    f, o = facts.c, given.c
+    here = (f.tenant == o.tenant) & (f.user_id == o.user_id) & (f.project == o.project) & (f.active == 1)
+    columns = (f.tenant, f.user_id, f.project, f.fact_id, f.version, f.value)
+    return sa.select(*columns).select_from(given.join(facts, here))
