@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -88,6 +89,14 @@ def _in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], 
     on. What such a call may still do ends with the deadline, which stores check by themselves.
     """
     answer: Future[Sequence[object]] = Future()
+    # Our clock may be set back while we wait; what is left of the budget by it now is also the longest real wait.
+    longest = time.monotonic() + (deadline - engine.clock.now()).total_seconds()
+
+    def left() -> float:
+        return min((deadline - engine.clock.now()).total_seconds(), longest - time.monotonic())
+
+    if left() <= 0:  # a process that slept for so long does not begin
+        raise DeadlinePassed
 
     def run() -> None:
         try:
@@ -97,9 +106,9 @@ def _in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], 
 
     threading.Thread(target=run, name=f"call-{owner}", daemon=True).start()
     pause = engine.budgets.lease.total_seconds() / 3
-    while (left := (deadline - engine.clock.now()).total_seconds()) > 0:
+    while (remaining := left()) > 0:
         try:
-            return answer.result(timeout=min(pause, left))
+            return answer.result(timeout=min(pause, remaining))
         except TimeoutError:
             if answer.done():  # the store's own time-out, which is an answer
                 return answer.result()

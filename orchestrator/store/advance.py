@@ -25,7 +25,8 @@ from orchestrator.service.advance import (
 )
 from orchestrator.store import bulk, follow
 from orchestrator.store import tables as t
-from orchestrator.store.follow import NewUnit, Page
+from orchestrator.store.follow import NewUnit
+from orchestrator.store.pages import Page, pages
 
 _STAMP = {
     JobState.SOURCE_REVOKED: "revoked_at_us",
@@ -79,7 +80,10 @@ def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
     r, w = t.receipts.c, t.windows.c
     first_pass = (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == sa.literal_column("1"))
     found = _with(connection, which, first_pass)
-    present = _with(connection, which, (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present"))
+    # What a waived store still shows is no need of the job.
+    passed = sa.exists().where(t.waivers.c.job_id == r.job_id, t.waivers.c.adapter == r.adapter)
+    seen = (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present") & ~passed
+    present = _with(connection, which, seen)
     windows = _with(connection, which, (w.job_id == _j.id) & w.closed_at_us.is_(None))
     waived = defaultdict(set)
     for row in connection.execute(
@@ -148,7 +152,7 @@ def _unopened(connection: sa.Connection, jobs: Sequence[tuple[str, int]]) -> Col
     }
     return {
         job
-        for job, found in follow.pages(connection, jobs).items()
+        for job, found in pages(connection, jobs).items()
         if any((job, page.adapter, page.number) not in opened for page in found)
     }
 
@@ -209,7 +213,7 @@ def _open(connection: sa.Connection, wanted: Sequence[tuple[Standing, Action]], 
         follow.open_find(connection, jobs, number, rules.stores)
     if not paged:
         return
-    found = follow.pages(connection, [(job.id, job.round) for job, _ in paged])
+    found = pages(connection, [(job.id, job.round) for job, _ in paged])
     erasing = [n for job, a in paged if isinstance(a, OpenErase) for n in _erases(job, a, found.get(job.id, []))]
     looking = [n for job, a in paged if isinstance(a, OpenVerify) for n in _verifies(job, a, found.get(job.id, []))]
     follow.open_units(connection, erasing, rules.stores)

@@ -18,10 +18,9 @@ from orchestrator.domain.unit import Claimed, Finished, Phase, unit_id
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
 from orchestrator.store.clock import read_now
-from orchestrator.store.orders import ITEM_PAGES
+from orchestrator.store.pages import NOWHERE, OF_ITEMS, JobRound, by_round, pages
 
 _g, _u, _j = t.targets.c, t.units.c, t.jobs.c
-JobRound = tuple[str, int]
 LAST_PASS = 2
 _STRIDE = 2**20
 
@@ -38,15 +37,6 @@ class NewUnit(NamedTuple):
     known: tuple[str, int] | None = None
     item: str | None = None
     cursor: str | None = None
-
-
-class Page(NamedTuple):
-    """A page of targets."""
-
-    adapter: str
-    number: int
-    find_pass: int
-    item: str | None
 
 
 def open_units(
@@ -69,7 +59,7 @@ def open_units(
             "page": new.page,
             "round": new.round,
             "find_pass": new.find_pass,
-            "known_adapter": None if new.known is None else new.known[0],
+            "known_adapter": NOWHERE if new.known is None else new.known[0],
             "known_page": 0 if new.known is None else new.known[1],
             "item_ref": new.item,
             "cursor": new.cursor,
@@ -79,21 +69,6 @@ def open_units(
         for new in wanted
     ]
     bulk.insert(connection, t.units, rows, conflict=bulk.KEEP)
-
-
-def pages(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[str, list[Page]]:
-    """Give the pages of targets of each job in its round, in order."""
-    found: dict[str, list[Page]] = defaultdict(list)
-    for round_, ids in _by_round(jobs):
-        query = (
-            sa.select(_g.job_id, _g.adapter, _g.page, _g.find_pass, _g.item_ref)
-            .distinct()
-            .where(_g.job_id.in_(ids), _g.round == round_)
-            .order_by(_g.job_id, _g.adapter, _g.page)
-        )
-        for row in connection.execute(query):
-            found[row.job_id].append(Page(row.adapter, row.page, row.find_pass, row.item_ref))
-    return found
 
 
 def open_find(
@@ -203,9 +178,9 @@ def _used(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[tuple[
     used: dict[tuple[str, str], int] = defaultdict(lambda: -1)
     for table in (t.targets, t.units):
         c = table.c
-        for round_, ids in _by_round(jobs):
+        for round_, ids in by_round(jobs):
             query = sa.select(c.job_id, c.adapter, sa.func.max(c.page).label("page"))
-            query = query.where(c.job_id.in_(ids), c.round == round_, c.page < ITEM_PAGES // 2)
+            query = query.where(c.job_id.in_(ids), c.round == round_, c.page < OF_ITEMS // 2)
             for row in connection.execute(query.group_by(c.job_id, c.adapter)):
                 used[row.job_id, row.adapter] = max(used[row.job_id, row.adapter], row.page)
     return used
@@ -218,10 +193,3 @@ def _first_known(connection: sa.Connection, jobs: Sequence[JobRound], find_pass:
         if of_pass:
             first[job] = (of_pass[0].adapter, of_pass[0].number)
     return first
-
-
-def _by_round(jobs: Sequence[JobRound]) -> list[tuple[int, list[str]]]:
-    grouped: dict[int, list[str]] = defaultdict(list)
-    for job, round_ in jobs:
-        grouped[round_].append(job)
-    return sorted(grouped.items())

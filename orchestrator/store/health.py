@@ -69,23 +69,26 @@ def announce(
     connection: sa.Connection, due: Sequence[tuple[str, Phase]], *, lease_us: int, cap: int
 ) -> list[tuple[str, Phase]]:
     """Note one announcement for each adapter that has due work, room for a batch and none outstanding."""
-    now = read_now(connection)
     batches = sa.select(_u.adapter, sa.func.count(_u.lease_owner.distinct()).label("batches"))
     batches = batches.where(_u.status == t.RUNNING).group_by(_u.adapter)
     running = {row.adapter: row.batches for row in connection.execute(batches)}
-    known = {row.adapter: row for row in connection.execute(sa.select(t.health))}
+    wanted = sorted({adapter for adapter, _ in due})
+    bulk.insert(connection, t.health, [{"adapter": adapter} for adapter in wanted], conflict=bulk.KEEP)
+    # Locked, so that of several dispatchers one notes and the others see its note.
+    rows = sa.select(t.health).where(_h.adapter.in_(wanted)).order_by(_h.adapter).with_for_update()
+    known = {row.adapter: row for row in connection.execute(rows)}
+    now = read_now(connection)
     chosen: dict[str, Phase] = {}
     for adapter, phase in due:
-        row = known.get(adapter)
+        row = known[adapter]
         if running.get(adapter, 0) >= cap:
             continue
-        if row is not None and row.breaker == "open" and row.open_until_us > now:
+        if row.breaker == "open" and row.open_until_us > now:
             continue
-        at = None if row is None else row.announced_at_us
+        at = row.announced_at_us
         # A note older than a lease belongs to a message that the broker lost.
         if at is None or now - at > lease_us or at > now:
             chosen.setdefault(adapter, phase)
-    bulk.insert(connection, t.health, [{"adapter": a} for a in chosen if a not in known], conflict=bulk.KEEP)
     bulk.update(connection, t.health, "adapter", [{"adapter": a, "announced_at_us": now} for a in chosen])
     return list(chosen.items())
 

@@ -87,8 +87,9 @@ class SqlLedger:
     def sweep(self) -> Swept:
         """Take back units whose lease has ended, set holds in force, and move every job that can move."""
         now = micros(self.clock.now())
+        latest = now + self.budgets.unit // _US
         with self.engine.begin() as connection:
-            rescued, parked = units.take_back(connection, self.max_attempts)
+            rescued, parked = units.take_back(connection, self.max_attempts, deadline_us=latest)
             in_force = holds.enforce(connection, now)
             jobs = movable(connection)
             self.crash(CrashPoint.BEFORE_SWEEP_COMMIT, "dispatcher")

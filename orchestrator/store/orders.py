@@ -18,11 +18,10 @@ from orchestrator.domain.unit import Claimed, Phase, unit_id
 from orchestrator.store import bulk, holds
 from orchestrator.store import tables as t
 from orchestrator.store.clock import moment, read_now
+from orchestrator.store.pages import NOWHERE, OF_ITEMS, pages
 from orchestrator.store.units import give_back
 
 MAX_ROUNDS: Final = 5
-ITEM_PAGES: Final = 2**30
-"""Pages of held items are numbered from here downwards, the others from 0 upwards."""
 _u, _j, _g = t.units.c, t.jobs.c, t.targets.c
 _HANDLE = (_g.kind, _g.handle, _g.version, _g.derived_of)
 _FOUND_IN = sa.case((_u.phase == Phase.FIND.value, _u.find_pass - 1), else_=0)
@@ -47,7 +46,15 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     rows = connection.execute(
         sa.select(
             t.units,
-            *(_j.tenant, _j.user_id, _j.project, _j.selector_kind, _j.selector_value, _j.revision, _j.reason_code),
+            *(
+                _j.tenant.label("whose"),
+                _j.user_id,
+                _j.project,
+                _j.selector_kind,
+                _j.selector_value,
+                _j.revision,
+                _j.reason_code,
+            ),
         )
         .join(t.jobs, _j.id == _u.job_id)
         .where(_u.id.in_(list(ids)), _u.status == t.RUNNING, _u.lease_owner == owner)
@@ -61,6 +68,7 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     kept = [r.id for r in rows if r.user_id is None or held[r.job_id].intersection({None, r.item_ref or None})]
     give_back(connection, kept)
     rows = [row for row in rows if row.id not in set(kept)]
+    _look_from(connection, rows)
     own = _targets(connection, _OWN, [row.id for row in rows])
     known = _targets(connection, _KNOWN, [row.id for row in rows])
     claimed = []
@@ -71,6 +79,25 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
             mine = _set_apart(connection, row, mine, apart)
         claimed.append(_claimed(row, mine, known[row.id], items))
     return claimed
+
+
+def _look_from(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
+    """Say from which page units look that a worker of release 0001 has opened: it knew pages by their place alone."""
+    old = [row for row in rows if row.known_adapter is None]
+    old = [row for row in old if row.phase == Phase.VERIFY.value or (row.phase == Phase.FIND.value and row.find_pass)]
+    found = pages(connection, [(row.job_id, row.round) for row in old]) if old else {}
+    told = []
+    for row in old:
+        of_pass = row.find_pass - 1 if row.phase == Phase.FIND.value else 0
+        known = [page for page in found.get(row.job_id, []) if page.find_pass == of_pass]
+        # A find begins again with the first page and goes on by itself; a look has one page of its own.
+        place = 0 if row.phase == Phase.FIND.value else row.page
+        here = known[place] if place < len(known) else None
+        page = {"known_adapter": NOWHERE, "known_page": 0}
+        if here is not None:
+            page = {"known_adapter": here.adapter, "known_page": here.number}
+        told.append({"id": row.id, **page})
+    bulk.update(connection, t.units, "id", told)
 
 
 def _unrevoked(connection: sa.Connection, jobs: Sequence[str]) -> Mapping[str, set[str]]:
@@ -89,7 +116,7 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
         job=UUID(row.job_id),
         unit=UUID(row.id),
         key=row.id,
-        scope=Scope(tenant=row.tenant, user=row.user_id, project=row.project),
+        scope=Scope(tenant=row.whose, user=row.user_id, project=row.project),
         selector=Selector(kind=SelectorKind(row.selector_kind), value=row.selector_value),
         known=tuple(known),
         cursor=row.cursor,
@@ -108,7 +135,7 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
         phase=Phase(row.phase),
         page=row.page,
         find_pass=row.find_pass,
-        known_from=None if row.known_adapter is None else (row.known_adapter, row.known_page),
+        known_from=(row.known_adapter, row.known_page) if row.known_adapter else None,
         item=row.item_ref,
         last_round=row.round >= MAX_ROUNDS,
     )
@@ -137,7 +164,7 @@ def _set_apart(
         page = _page_of(connection, row, item)
         unit = unit_id(UUID(row.job_id), row.adapter, Phase.ERASE, page, row.round)
         place = {"job_id": row.job_id, "adapter": row.adapter, "page": page, "round": row.round, "item_ref": item}
-        opened = {**place, "tenant": row.tenant, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
+        opened = {**place, "tenant": row.whose, "id": str(unit), "phase": Phase.ERASE.value, "required": row.required}
         due = {"next_attempt_at_us": read_now(connection)}
         bulk.insert(connection, t.units, [{**opened, **due}], conflict=bulk.KEEP)
         for target in apart[item]:
@@ -160,4 +187,4 @@ def _page_of(connection: sa.Connection, row: sa.Row[Any], item: str) -> int:
     if page is not None:
         return int(page)
     lowest = connection.execute(sa.select(sa.func.min(_u.page)).where(of_items)).scalar_one()
-    return ITEM_PAGES if lowest is None else int(lowest) - 1
+    return OF_ITEMS if lowest is None else int(lowest) - 1

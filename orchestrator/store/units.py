@@ -120,14 +120,15 @@ def renew(connection: sa.Connection, owner: str, lease_us: int) -> int:
     return connection.execute(t.units.update().where(held).values(lease_until_us=now_us() + lease_us)).rowcount
 
 
-def take_back(connection: sa.Connection, max_attempts: int) -> tuple[int, int]:
+def take_back(connection: sa.Connection, max_attempts: int, *, deadline_us: int) -> tuple[int, int]:
     """Make units whose lease has ended claimable again, or park them after their last attempt; give both counts.
 
-    Their call may still act until its deadline, which therefore stays written down.
+    Their call may still act until its deadline, which therefore stays written down; `deadline_us`
+    is the latest that a claim may have whose worker (of release 0001) has written none.
     """
     now = read_now(connection)
     rows = connection.execute(
-        sa.select(_u.id, _u.attempts, _u.fence)
+        sa.select(_u.id, _u.attempts, _u.fence, _u.deadline_us)
         .where(_u.status == t.RUNNING, _u.lease_until_us <= now)
         .order_by(_u.id)
         .with_for_update(skip_locked=True)
@@ -139,11 +140,13 @@ def take_back(connection: sa.Connection, max_attempts: int) -> tuple[int, int]:
         [{"unit_id": r.id, "attempt": r.attempts, "fence": r.fence, "at_us": now, "error_code": code} for r in rows],
     )
     free = {"lease_owner": None, "lease_until_us": None, "last_error_code": code, "next_attempt_at_us": now}
-    spent = [r.id for r in rows if r.attempts >= max_attempts]
-    again = [r.id for r in rows if r.attempts < max_attempts]
-    bulk.update(connection, t.units, "id", [{"id": i, "status": "pending", **free} for i in again])
-    parked = Parked.ATTEMPTS_EXHAUSTED.value
-    bulk.update(connection, t.units, "id", [{"id": i, "status": "parked", "parked": parked, **free} for i in spent])
+    taken = [
+        (r.attempts >= max_attempts, {"id": r.id, "deadline_us": r.deadline_us or deadline_us, **free}) for r in rows
+    ]
+    spent, again = ([row for is_spent, row in taken if is_spent is which] for which in (True, False))
+    bulk.update(connection, t.units, "id", [{**row, "status": "pending"} for row in again])
+    parked = {"status": "parked", "parked": Parked.ATTEMPTS_EXHAUSTED.value}
+    bulk.update(connection, t.units, "id", [{**row, **parked} for row in spent])
     return len(again), len(spent)
 
 

@@ -23,6 +23,12 @@ def upgrade() -> None:
             connection.exec_driver_sql(statement)
 
 
+def downgrade() -> None:
+    """Refuse: an older release would not know what newer jobs rest on."""
+    message = "A control database is not taken back to an older schema: restore a copy that was made before."
+    raise NotImplementedError(message)
+
+
 def statements(text: str) -> list[str]:
     """Split a script at the lines that end a statement; bodies of triggers and functions stay whole."""
     found, lines, inside = [], [], False

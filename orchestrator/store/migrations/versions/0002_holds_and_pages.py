@@ -64,3 +64,9 @@ def upgrade() -> None:
             connection.execute(
                 _LOOK_FROM, {"adapter": pages[place].adapter, "page": pages[place].page, "unit": unit.id}
             )
+
+
+def downgrade() -> None:
+    """Refuse: an older release would not know what newer jobs rest on."""
+    message = "A control database is not taken back to an older schema: restore a copy that was made before."
+    raise NotImplementedError(message)
