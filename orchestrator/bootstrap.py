@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
@@ -16,7 +17,7 @@ import structlog
 
 from orchestrator import crash, logs, settings
 from orchestrator.domain.contract import StorageAdapter
-from orchestrator.domain.errors import InvalidRequest
+from orchestrator.domain.errors import ExpungeError, InvalidRequest
 from orchestrator.domain.job import Store
 from orchestrator.domain.ports import Budgets, Clock
 from orchestrator.domain.retry import RetryPolicy
@@ -27,11 +28,14 @@ from orchestrator.ids import uuid7
 from orchestrator.registry import AdapterContext, load_adapters, resolve
 from orchestrator.service.accept import Acceptance, days_later, one_month_later
 from orchestrator.service.run_batch import Engine
+from orchestrator.state_directory import databases, make_file, make_private
 from orchestrator.store.advance import Rules
 from orchestrator.store.engine import checkpoint, open_database
 from orchestrator.store.ledger import SqlLedger
+from orchestrator.store.tables import jobs
 
 CCPA_DAYS = 45
+REFERENCE_BYTES = 32
 
 
 class SystemClock:
@@ -61,11 +65,16 @@ class Control:
         self.database.dispose()
 
 
-def open_control(directory: Path, clock: Clock | None = None) -> Control:
-    """Wire the control database of a state directory."""
+class DatabaseMissing(ExpungeError):
+    """The control database is missing."""
+
+
+def open_control(directory: Path, clock: Clock | None = None, *, create: bool = True) -> Control:
+    """Wire the control database of a state directory; without `create`, a missing file raises `DatabaseMissing`."""
     config = settings.read(directory)
     logs.configure(config.log_format)
-    database = _database(config)
+    key = _reference_key(config)
+    database = _database(config, create=create)
     clock = clock or SystemClock()
     crash_here = crash.crash_at(config.crash_at, config.state_dir)
     budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease, breaker=config.engine.breaker_pause)
@@ -83,7 +92,6 @@ def open_control(directory: Path, clock: Clock | None = None) -> Control:
         max_attempts=config.engine.max_attempts,
         crash=crash_here,
     )
-    key = settings.resolve_secret(config.keys.reference, config.state_dir).strip().encode()
     acceptance = Acceptance(
         ledger=ledger,
         clock=clock,
@@ -140,21 +148,33 @@ def open_adapter(directory: Path | None, name: str) -> StorageAdapter:
 
 
 def initialise(directory: Path) -> list[Path]:
-    """Write a state directory's configuration and keys; what is there stays. Give the files written."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    keys = directory / "keys"
-    keys.mkdir(mode=0o700, exist_ok=True)
-    wanted = {
-        directory / settings.FILE: TEMPLATE,
-        keys / "tombstone.json": Keyring.create().dump(),
-        keys / "reference.key": secrets.token_hex(32) + "\n",
+    """Write a state directory's configuration and keys; what is there stays. Give the files written.
+
+    A key that is missing beside a database in use raises `InvalidRequest`, and nothing is written.
+    """
+    make_private(directory)
+    config = settings.read(directory, template=TEMPLATE)
+    keys = {
+        directory / path: text
+        for named, text in (
+            (config.keys.tombstone, Keyring.create().dump()),
+            (config.keys.reference, secrets.token_hex(32) + "\n"),
+        )
+        for kind, _, path in [named.partition(":")]
+        if kind == "file"
     }
+    lost = [path for path in keys if not path.exists()]
+    if lost and (used := _in_use(config)):
+        message = (
+            f"{lost[0]} is missing, and {used} was made with it: restore the key file from your copy. Without it "
+            "nobody can tell what was forgotten, so no write is allowed; a new beginning needs a new folder"
+        )
+        raise InvalidRequest(message, field="keys")
     written = []
-    for path, text in wanted.items():
+    for path, text in {directory / settings.FILE: TEMPLATE, **keys}.items():
         if not path.exists():
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as file:
-                file.write(text)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            make_file(path, text)
             written.append(path)
     return written
 
@@ -191,13 +211,61 @@ prefix   = "cache"
 """
 
 
-def _database(config: settings.Settings) -> sa.Engine:
+def _reference_key(config: settings.Settings) -> bytes:
+    key = settings.resolve_secret(config.keys.reference, config.state_dir).strip().encode()
+    if len(key) < REFERENCE_BYTES:
+        message = f"the reference key is shorter than {REFERENCE_BYTES} bytes: restore it from your copy"
+        raise InvalidRequest(message, field="keys.reference")
+    return key
+
+
+def _database(config: settings.Settings, *, create: bool) -> sa.Engine:
+    database = _open(config)
+    file = _file_of(database.url)
+    if file is not None and not file.exists():
+        if not create:
+            message = (
+                f"the control database {file} is missing: restore it from a backup. `expunge migrate` makes a new and "
+                "empty one, which knows no job and no tombstone"
+            )
+            raise DatabaseMissing(message)
+        with contextlib.suppress(OSError):  # told by the first use, in the words of the database
+            make_file(file)
+    return database
+
+
+def _open(config: settings.Settings) -> sa.Engine:
     url = settings.inside(config.database_url.get_secret_value(), config.state_dir)
     try:
         return open_database(url)
-    except (sa.exc.ArgumentError, ImportError):
+    except (sa.exc.ArgumentError, ImportError, ValueError):
         message = "database_url names no database that can be opened: sqlite:///FILE or postgresql+psycopg://HOST/NAME"
         raise InvalidRequest(message, field="database_url") from None
+
+
+def _file_of(url: sa.URL) -> Path | None:
+    """Name the file of a SQLite URL."""
+    if url.get_backend_name() != "sqlite" or url.database in {None, "", ":memory:"}:
+        return None
+    return Path(str(url.database))
+
+
+def _in_use(config: settings.Settings) -> str | None:
+    """Name a database that was used already: in the state directory, or where its configuration points to."""
+    stores = [settings.inside(str(o["url"]), config.state_dir) for o in config.adapters.values() if "url" in o]
+    files = [_file_of(sa.make_url(url)) for url in stores if url.startswith("sqlite:")]
+    database = _open(config)
+    files += [_file_of(database.url), *databases(config.state_dir)]
+    used = next((file.name for file in files if file is not None and file.is_file() and file.stat().st_size), None)
+    if used is None and database.dialect.name != "sqlite":
+        with database.connect() as connection:
+            if (
+                sa.inspect(connection).has_table(jobs.name)
+                and connection.execute(sa.select(jobs.c.id).limit(1)).first()
+            ):
+                used = "the control database"
+    database.dispose()
+    return used
 
 
 def _stores(config: settings.Settings) -> list[Store]:

@@ -19,14 +19,17 @@ from urllib.request import url2pathname
 import sqlalchemy as sa
 
 from orchestrator import settings
-from orchestrator.bootstrap import Control, context, open_control, open_engine
+from orchestrator.bootstrap import Control, DatabaseMissing, context, open_control, open_engine
 from orchestrator.domain.contract import EraseOrder
 from orchestrator.domain.errors import ExpungeError, Transient
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.registry import resolve
+from orchestrator.state_directory import readable_by_others
 from orchestrator.store import engine, migrate
 from orchestrator.store.clock import read_now
+from orchestrator.store.tables import tombstones
+from orchestrator.unusable import advice
 
 NEEDED_BYTES: Final = 256 * 1024 * 1024
 CLOCK_SECONDS: Final = 2.0
@@ -45,12 +48,15 @@ class Check:
 def examine(directory: Path) -> list[Check]:
     """Look at everything; what cannot be looked at because an earlier line is red is red too."""
     try:
-        control = open_control(directory)
+        control = open_control(directory, create=False)
+    except DatabaseMissing as error:
+        return [Check(name="database", ok=False, detail=str(error))]
     except ExpungeError as error:
         return [Check(name="configuration", ok=False, detail=str(error))]
     try:
         lines: dict[str, Callable[[Control], str]] = {
             "configuration": _configuration,
+            "permissions": _permissions,
             "keyring": _keyring,
             "database": _database,
             "pragmas": _pragmas,
@@ -76,7 +82,8 @@ def _look(name: str, line: Callable[[Control], str], control: Control) -> Check:
         return Check(name=name, ok=False, detail=str(error))
     except (OSError, sa.exc.SQLAlchemyError) as error:
         # The text of a driver's error may hold values; its type is enough to look further.
-        return Check(name=name, ok=False, detail=f"{type(error).__name__}")
+        said = advice(error) if isinstance(error, sa.exc.DBAPIError) else getattr(error, "strerror", None)
+        return Check(name=name, ok=False, detail=said or type(error).__name__)
 
 
 def _configuration(control: Control) -> str:
@@ -86,8 +93,26 @@ def _configuration(control: Control) -> str:
     return str(control.settings.state_dir / settings.FILE)
 
 
+def _permissions(control: Control) -> str:
+    if opened := readable_by_others(control.settings.state_dir):
+        message = f"others may read {', '.join(map(str, opened))}: run chmod go-rwx on each"
+        raise Red(message)
+    return "closed to others"
+
+
 def _keyring(control: Control) -> str:
-    return f"current key {context(control).gate.keyring.current}, check values match"
+    keyring = context(control).gate.keyring
+    with control.database.connect() as connection:
+        used: set[str] = set()
+        if sa.inspect(connection).has_table(tombstones.name):
+            used = set(connection.execute(sa.select(tombstones.c.key_id).distinct()).scalars())
+    if lost := used - keyring.key_ids:
+        message = (
+            f"there are tombstones under {', '.join(sorted(lost))}, which the keyring lacks: restore the keyring that "
+            "they were made with; until then their tenants can store nothing"
+        )
+        raise Red(message)
+    return f"current key {keyring.current}, check values match"
 
 
 def _database(control: Control) -> str:
@@ -119,12 +144,12 @@ def _broker(control: Control) -> str:
     from kombu.exceptions import OperationalError  # noqa: PLC0415
 
     url = control.settings.broker_url.get_secret_value()
-    with Connection(url, connect_timeout=3) as connection:  # type: ignore[no-untyped-call] # Celery's edge
-        try:
+    try:
+        with Connection(url, connect_timeout=3) as connection:  # type: ignore[no-untyped-call] # Celery's edge
             connection.ensure_connection(max_retries=1, timeout=3)
-        except OperationalError:
-            message = f"the {scheme} broker does not answer: is it running, is broker_url right?"
-            raise Red(message) from None
+    except (OperationalError, ValueError, ImportError):
+        message = f"the {scheme} broker does not answer: is it running, is broker_url right?"
+        raise Red(message) from None
     return f"{scheme}, answers"
 
 

@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -21,13 +22,16 @@ from pydantic import (
     SecretStr,
     StrictBool,
     ValidationError,
+    field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from orchestrator.domain.errors import InvalidRequest
+from orchestrator.state_directory import databases
 
 FILE: Final = "expunge.toml"
+BROKERS: Final = ("filesystem", "redis", "rediss", "amqp", "amqps")
 DEFAULT_DIR: Final = ".expunge"
 OTHER_VARIABLES: Final = frozenset({"EXPUNGE_REQUIRE_SERVICES", "EXPUNGE_DIR"})
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -41,6 +45,8 @@ def _duration(value: object) -> object:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration), Field(ge=timedelta(0))]
+# Of length zero, a budget or a lease would be over before anything has begun.
+Budget = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
 
 
 class _Section(BaseModel):
@@ -56,13 +62,13 @@ class EngineSettings(_Section):
     backoff_base: Duration = Field(timedelta(seconds=2), description="first pause after a failure, doubled each time")
     backoff_cap: Duration = Field(timedelta(minutes=15), description="longest pause after a failure")
     breaker_pause: Duration = Field(timedelta(seconds=30), description="how long a store that is down is left alone")
-    call_timeout: Duration = Field(timedelta(seconds=30), description="longest wait for one answer of a store")
-    unit_budget: Duration = Field(timedelta(minutes=2), description="longest time for one call of an adapter")
-    soft_time_limit: Duration = Field(timedelta(minutes=3), description="Celery's soft limit")
-    time_limit: Duration = Field(timedelta(minutes=4), description="Celery's hard limit")
-    visibility_timeout: Duration = Field(timedelta(minutes=15), description="redelivery of unanswered messages, Redis")
-    lease: Duration = Field(timedelta(seconds=15), description="how long a worker owns a unit without renewing")
-    dispatch_interval: Duration = Field(timedelta(milliseconds=200), description="pause between two announcements")
+    call_timeout: Budget = Field(timedelta(seconds=30), description="longest wait for one answer of a store")
+    unit_budget: Budget = Field(timedelta(minutes=2), description="longest time for one call of an adapter")
+    soft_time_limit: Budget = Field(timedelta(minutes=3), description="Celery's soft limit")
+    time_limit: Budget = Field(timedelta(minutes=4), description="Celery's hard limit")
+    visibility_timeout: Budget = Field(timedelta(minutes=15), description="redelivery of unanswered messages, Redis")
+    lease: Budget = Field(timedelta(seconds=15), description="how long a worker owns a unit without renewing")
+    dispatch_interval: Budget = Field(timedelta(milliseconds=200), description="pause between two announcements")
     quiet_time: Duration = Field(timedelta(0), description="longest time a producer can be in flight")
 
     @model_validator(mode="after")
@@ -116,6 +122,8 @@ class Settings(BaseSettings):
         env_prefix="EXPUNGE_", env_nested_delimiter="__", frozen=True, extra="forbid", hide_input_in_errors=True
     )
 
+    written: ClassVar[dict[str, Any]] = {}  # what the file says
+
     state_dir: Path = Field(description="databases, spool, keys, logs; mode 0700")
     database_url: SecretStr = Field(SecretStr("sqlite:///orchestrator.db"), description="control database")
     broker_url: SecretStr = Field(SecretStr("filesystem://"), description="filesystem://, redis:// or amqp://")
@@ -125,6 +133,19 @@ class Settings(BaseSettings):
     deadline: DeadlineSettings = DeadlineSettings()
     keys: KeySettings = KeySettings()
     adapters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="enabled adapters with their options")
+
+    @field_validator("broker_url")
+    @classmethod
+    def _known_broker(cls, url: SecretStr) -> SecretStr:
+        if urlsplit(url.get_secret_value()).scheme not in BROKERS:
+            message = f"must begin with one of: {', '.join(f'{name}://' for name in BROKERS)}"
+            raise ValueError(message)
+        try:
+            _ = urlsplit(url.get_secret_value()).port
+        except ValueError:
+            message = "its port is no number from 0 to 65535"
+            raise ValueError(message) from None
+        return url
 
     @classmethod
     def settings_customise_sources(
@@ -137,8 +158,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment win over the file."""
         del dotenv_settings, file_secret_settings
-        toml = settings_cls.model_config.get("toml_file")
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml)
+        return init_settings, env_settings, InitSettingsSource(settings_cls, cls.written)
 
 
 def state_dir(given: Path | None) -> Path:
@@ -158,22 +178,34 @@ def keep_temporary_files_in(folder: Path) -> None:
     tempfile.tempdir = None
 
 
-def read(state_dir: Path) -> Settings:
-    """Read the configuration of a state directory; anything wrong raises `InvalidRequest` naming the key."""
+def read(state_dir: Path, *, template: str | None = None) -> Settings:
+    """Read the configuration of a state directory; anything wrong raises `InvalidRequest` naming the key.
+
+    `template` stands for the file where there is none yet.
+    """
     path = state_dir / FILE
-    if not path.is_file():
-        message = f"{path} is missing: run `expunge init --dir {state_dir}` first"
-        raise InvalidRequest(message, field="dir")
     _check_variables()
-
-    class Configured(Settings):
-        model_config = SettingsConfigDict(toml_file=path)
-
     try:
-        return Configured(state_dir=state_dir.resolve())
+        content = template if template is not None and not path.exists() else path.read_text()
+        told = tomllib.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        message = f"{path} is missing: run `expunge init --dir {state_dir}` first"
+        raise InvalidRequest(message, field="dir") from None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise InvalidRequest(message, field="dir") from None
+    except UnicodeDecodeError:
+        message = f"{path} is not valid TOML: it is no text in UTF-8"
+        raise InvalidRequest(message, field=FILE) from None
     except tomllib.TOMLDecodeError as error:
         message = f"{path} is not valid TOML: {error}"
         raise InvalidRequest(message, field=FILE) from None
+
+    class Configured(Settings):
+        written = told
+
+    try:
+        return Configured(state_dir=state_dir.resolve())
     except ValidationError as error:
         raise InvalidRequest(_explain(error), field=FILE) from None
 
@@ -200,8 +232,14 @@ def resolve_secret(named: str, state_dir: Path) -> str:
         return value
     try:
         return (state_dir / where).read_text()
-    except OSError as error:
-        message = f"the key file {where} cannot be read ({error.strerror}): run `expunge init` or restore it"
+    except (OSError, UnicodeDecodeError) as error:
+        # A new key would make all that was forgotten unknown: where anything was stored, only the old one helps.
+        used = databases(state_dir)
+        advice = (
+            "restore it from your copy; a new key cannot replace it" if used else "run `expunge init` or restore it"
+        )
+        why = getattr(error, "strerror", None) or "no text"
+        message = f"the key file {where} cannot be read ({why}): {advice}"
         raise InvalidRequest(message, field="keys") from None
 
 
@@ -241,4 +279,4 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, names(), n=1, cutoff=0.5)
         return f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(names())}")
-    return f"{key}: {first['msg']}"
+    return f"{key}: {first['msg'].removeprefix('Value error, ')}"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import kombu
 import pytest
+from kombu.connection import Connection
 from kombu.exceptions import OperationalError
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -75,7 +75,7 @@ class RabbitMQ:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
-                with kombu.Connection(self.url, connect_timeout=1) as connection:
+                with Connection(self.url, connect_timeout=1) as connection:  # type: ignore[no-untyped-call]
                     connection.connect()
             except (OSError, OperationalError):
                 time.sleep(0.1)

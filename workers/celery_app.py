@@ -10,6 +10,7 @@ from celery import Celery
 
 from orchestrator.domain.unit import Phase
 from orchestrator.settings import Settings
+from workers.folder_broker import TRANSPORT
 
 TASK = "expunge.run"
 
@@ -37,6 +38,7 @@ def build(settings: Settings) -> Celery:
         "worker_soft_shutdown_timeout": 20,
         "worker_max_tasks_per_child": 1000,
         "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
     }
     app.conf.update({**common, **_of_broker(url, settings)})
     return app
@@ -89,6 +91,7 @@ def _filesystem(state_dir: Path) -> dict[str, Any]:
     for folder in folders.values():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return {
+        "broker_transport": TRANSPORT,
         "broker_transport_options": {
             "data_folder_in": str(folders["messages"]),
             "data_folder_out": str(folders["messages"]),

@@ -6,18 +6,22 @@ Redis of your own where the cache has to outlive that.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from adapters.cache.connection import PORT_FILE
 from adapters.cache.options import DEFAULT_URL, wants_embedded
 
+LOCK_FILE: Final = "cache.lock"
 _LOOK_AT_PARENT: Final = 0.5
+_PATIENCE: Final = 3.0
 
 
 def command(state_dir: Path, options: Mapping[str, object]) -> list[str] | None:
@@ -33,11 +37,34 @@ def main(state_dir: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
     try:
-        from fakeredis import TcpFakeServer  # noqa: PLC0415 - an optional dependency
-        from fakeredis._clients._tcp_server import TCPFakeRequestHandler  # noqa: PLC0415 - has no public name
+        import fakeredis  # noqa: F401, PLC0415 - an optional dependency
     except ImportError:
         sys.stderr.write("the embedded cache needs fakeredis: install expunge[embedded]\n")
         return 1
+    with (state_dir / LOCK_FILE).open("a") as lock:
+        if not _locked(lock, over, parent):
+            sys.stderr.write("another embedded cache serves this state directory: stop it first\n")
+            return 1
+        return _serve(state_dir / PORT_FILE, over, parent)
+
+
+def _locked(lock: IO[str], over: threading.Event, parent: int) -> bool:
+    """Take the lock that makes this the one server of its folder; a server whose parent died needs a moment to go."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until or over.wait(0.1) or os.getppid() != parent:
+                return False
+        else:
+            return True
+
+
+def _serve(port_file: Path, over: threading.Event, parent: int) -> int:
+    from fakeredis import TcpFakeServer  # noqa: PLC0415 - an optional dependency
+    from fakeredis._clients._tcp_server import TCPFakeRequestHandler  # noqa: PLC0415 - has no public name
+
     # Nagle's algorithm and delayed acknowledgements together cost 40 ms an answer.
     TCPFakeRequestHandler.disable_nagle_algorithm = True
     server = TcpFakeServer(("127.0.0.1", 0), server_type="redis")
@@ -45,11 +72,11 @@ def main(state_dir: Path) -> int:
     thread.start()
     port = str(server.server_address[1])
     try:
-        _write(state_dir / PORT_FILE, port)
+        _write(port_file, port)
         while not over.wait(_LOOK_AT_PARENT) and os.getppid() == parent:
             pass
     finally:
-        _remove(state_dir / PORT_FILE, port)
+        _remove(port_file, port)
         server.shutdown()
         server.server_close()
         thread.join()

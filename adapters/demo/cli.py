@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from adapters.demo.story import CHECKS, tell
+from orchestrator import InvalidRequest
 
 
 def demo(
@@ -23,6 +24,9 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002
 ) -> None:
     """Forget two facts for real, kill a worker on the way, and check every claim. Exit 1 if anything is false."""
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        message = "--keep takes a folder that is new or empty: what lies in this one would be mixed with the demo's"
+        raise InvalidRequest(message, field="keep")
     folder = Path(tempfile.mkdtemp(prefix="expunge-demo-")) if keep is None else keep
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     began = time.monotonic()

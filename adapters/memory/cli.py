@@ -14,12 +14,15 @@ import typer
 from adapters.memory.adapter import MemoryAdapter
 from adapters.memory.sources import SourceKind
 from adapters.memory.store import MemoryStore
-from orchestrator import InvalidRequest, Refused, Scope
+from orchestrator import ErasureError, InvalidRequest, Refused, Scope
 
 app = typer.Typer(help="Facts of the scoped memory store.", no_args_is_help=True)
 
+EXIT_FAILED: Final = 1
 EXIT_INVALID: Final = 2
 EXIT_REFUSED: Final = 3
+EXIT_NOTHING: Final = 5
+NOTHING_FOUND: Final = "nothing_found"
 
 Key = Annotated[str, typer.Argument(help="Key of the fact.", show_default=False)]
 Tenant = Annotated[str, typer.Option(help="Tenant.", show_default=False)]
@@ -58,7 +61,7 @@ def put(
             user_statement=kind is SourceKind.USER_MESSAGE,
         )
         answer = {"key": key, "version": version, "source": source, "revision": store.revision(scope)}
-    _say(answer, f"stored {key} version {version}", as_json=as_json)
+    _say(answer, [f"stored {key} version {version}"], as_json=as_json)
 
 
 @app.command()
@@ -79,14 +82,14 @@ def current(tenant: Tenant, user: User, project: Project = None, *, state: State
         for fact in facts
     ]
     lines = [f"{fact.key} = {fact.value} (version {fact.version}, from {fact.source})" for fact in facts]
-    _say({"revision": revision, "facts": rows}, "\n".join(lines) or "no facts", as_json=as_json)
+    _say({"revision": revision, "facts": rows}, lines or ["no facts"], as_json=as_json)
 
 
 @app.command()
 def forget(
     key: Key, tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
 ) -> None:
-    """Revoke a key in this store alone; copies elsewhere need a deletion job."""
+    """Revoke a key in this store alone; copies elsewhere need a deletion job. Exit 5 where there was nothing."""
     with _store(state) as store:
         done = store.forget(Scope(tenant=tenant, user=user, project=project), key)
     answer = {
@@ -95,8 +98,10 @@ def forget(
         "revision": done.revision,
         "outstanding": list(done.outstanding),
     }
-    line = f"{done.outcome}: {done.versions} versions; outstanding: {', '.join(done.outstanding)}"
-    _say(answer, line, as_json=as_json)
+    lines = [f"{done.outcome}: {done.versions} versions; copies in other stores stay: `expunge request` reaches them"]
+    _say(answer, lines if done.versions else [done.outcome], as_json=as_json)
+    if done.outcome == NOTHING_FOUND:
+        raise typer.Exit(EXIT_NOTHING)
 
 
 @contextmanager
@@ -116,7 +121,16 @@ def _store(state: Path | None) -> Iterator[MemoryStore]:
     except InvalidRequest as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_INVALID) from None
+    except ErasureError as error:
+        typer.echo(f"the memory store cannot be used: {error} Is [adapters.memory] url right? ({error.code})", err=True)
+        raise typer.Exit(EXIT_FAILED) from None
 
 
-def _say(answer: dict[str, object], line: str, *, as_json: bool) -> None:
-    typer.echo(json.dumps(answer, ensure_ascii=False) if as_json else line)
+def _say(answer: dict[str, object], lines: list[str], *, as_json: bool) -> None:
+    for line in [json.dumps(answer, ensure_ascii=False)] if as_json else lines:
+        typer.echo(line if as_json else _printable(line))
+
+
+def _printable(line: str) -> str:
+    """Escape what would move the cursor or colour a terminal: a stored text must not write there."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

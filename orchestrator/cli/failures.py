@@ -15,14 +15,14 @@ import structlog
 import typer
 
 from orchestrator import logs
+from orchestrator.cli.options import printable
 from orchestrator.domain.errors import ExpungeError, InvalidRequest, KeyringUnusable, Refused
+from orchestrator.unusable import advice
 
 FAILED, USAGE, REFUSED, STOPPED = 1, 2, 3, 130
 # What the command line was wrong about. Some releases of Typer take it from Click and some bring their own, so it is
 # reached by the one of its heirs that Typer names in public.
 MISTAKE: Final = cast("type[Exception]", typer.BadParameter.__bases__[0].__bases__[0])
-_NO_SUCH_TABLE: Final = ("no such table", "no such column")  # SQLite says it in words
-_NO_SUCH_TABLE_STATES: Final = {"42P01", "42703"}  # PostgreSQL by code
 
 
 def tell(error: BaseException) -> int:
@@ -39,7 +39,7 @@ def tell(error: BaseException) -> int:
             return error.exit_code
         case ExpungeError():
             return _say(str(error), exit_code(error))
-        case sa.exc.DBAPIError() if (said := _of_database(error)) is not None:
+        case sa.exc.DBAPIError() if (said := advice(error)) is not None:
             return _say(said, FAILED)
         case OSError(filename=str() as name):
             return _say(f"cannot use {name}: {error.strerror}", FAILED)
@@ -61,7 +61,7 @@ def exit_code(error: ExpungeError) -> int:
 
 
 def _say(line: str, code: int) -> int:
-    typer.echo(f"expunge: {line}", err=True)
+    typer.echo(f"expunge: {printable(line)}", err=True)
     return code
 
 
@@ -83,20 +83,8 @@ def _mistake(error: Any) -> int:  # noqa: ANN401 - of a class that Typer does no
     command = context.command_path if context else "expunge"
     # Without a message it was the help page that was asked for, and it has been printed.
     if said:
-        typer.echo(f"{command}: {said}\nwhat it takes: {command} --help", err=True)
+        typer.echo(f"{command}: {printable(said)}\nwhat it takes: {command} --help", err=True)
     return int(error.exit_code)
-
-
-def _of_database(error: sa.exc.DBAPIError) -> str | None:
-    """Say what to do about a database that cannot be used; None where we have used it wrongly."""
-    cause = error.orig
-    state = getattr(cause, "sqlstate", None)
-    if state in _NO_SUCH_TABLE_STATES or str(cause).startswith(_NO_SUCH_TABLE):
-        return "the control database has not the schema of this release: run `expunge migrate`"
-    if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or type(error) is sa.exc.DatabaseError:
-        code = getattr(cause, "sqlite_errorname", None) or state or type(cause).__name__
-        return f"the control database cannot be reached ({code}): is database_url right? `expunge doctor` looks further"
-    return None
 
 
 def _defect(error: BaseException) -> int:

@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap import Control
-from orchestrator.cli.follow import job_document, job_lines
+from orchestrator.cli.follow import DONE, NOTHING, PARKED, exit_code, job_document, job_lines, why_not
 from orchestrator.cli.options import AsJson, StateDir, chosen, opened, requester, show
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.errors import InvalidRequest
-from orchestrator.domain.job import JobView, Purpose, Result
+from orchestrator.domain.job import JobView, Purpose
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.states import JobState
 from orchestrator.service.accept import Request, accept
 
-DONE = frozenset({JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED})
-PARKED, NOTHING = 4, 5
+# Not the pattern itself: brackets are markup to what prints the help.
+REFERENCE = "Case or message id: lower-case letters, digits and . _ / -"
 
 Key = Annotated[str | None, typer.Option(help="Forget this key, all its versions.")]
 Memory = Annotated[str | None, typer.Option(help="Forget this record, by the source's own handle.")]
@@ -46,7 +46,7 @@ def request(
     source: Source = None,
     subject: Subject = False,  # noqa: FBT002 - a flag of the command line
     project: Project = None,
-    reference: Annotated[str | None, typer.Option(help="Case or message id: [a-z0-9][a-z0-9._/-]*.")] = None,
+    reference: Annotated[str | None, typer.Option(help=REFERENCE)] = None,
     idempotency_key: Annotated[str | None, typer.Option(help="Filing again with this key files nothing new.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until verified, parked or held.")] = False,  # noqa: FBT002
     timeout: Timeout = 300,
@@ -54,6 +54,9 @@ def request(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """File a forget request. With --wait the exit code tells: verified (0), parked or held (4), nothing found (5)."""
+    if idempotency_key == "":
+        message = "--idempotency-key must not be empty: leave it out, or give a key of your own"
+        raise InvalidRequest(message, field="idempotency_key")
     with opened(directory) as control:
         asked = Request(
             scope=Scope(tenant=tenant, user=user, project=project),
@@ -66,9 +69,12 @@ def request(
         job, new = accept(asked, control.acceptance)
         if not new and not as_json:
             typer.echo("this idempotency key has filed this request before: here is its job", err=True)
+        if wait:
+            # Whoever stops waiting can still follow it.
+            typer.echo(f"filed job {job}; waiting (expunge status {job} tells where it is)", err=True)
         view = _wait(control, str(job), timeout) if wait else control.ledger.job(str(job))
     show({**job_document(view), "new": new}, job_lines(view), as_json=as_json)
-    raise typer.Exit(_exit_code(view) if wait else 0)
+    raise typer.Exit(exit_code(view) if wait else 0)
 
 
 def preview(
@@ -102,7 +108,7 @@ def preview(
     lines = [f"{name}: {count}" for name, count in counted.items()]
     lines += [f"{name}: {count} more without a known origin" for name, count in unknown.items()]
     if not whole:
-        lines.append("the counts are not complete: is a worker running, and does every store answer?")
+        lines.append(f"the counts are not complete: {why_not(view)}")
     show({"complete": whole, "targets": counted, "no_lineage": unknown}, lines, as_json=as_json)
     found = sum(counted.values())
     raise typer.Exit(PARKED if not whole else 0 if found else NOTHING)
@@ -127,14 +133,6 @@ def _wait(control: Control, job: str, timeout: float) -> JobView:
         if view.state in DONE or view.waits_for_a_person:
             return view
         if time.monotonic() >= until:
-            typer.echo(f"not verified after {timeout:g} s: is a worker running? (expunge up)", err=True)
+            typer.echo(f"not verified after {timeout:g} s: {why_not(view)}", err=True)
             return view
         time.sleep(0.05)
-
-
-def _exit_code(view: JobView) -> int:
-    if view.waits_for_a_person:
-        return PARKED
-    if view.state not in DONE:
-        return 1
-    return NOTHING if view.result is Result.NOTHING_FOUND else 0

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from typing import Annotated, Any
 
 import typer
 
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, show
-from orchestrator.domain.job import JobView
+from orchestrator.cli.options import AsJson, StateDir, Tenant, as_text, chosen, given_id, opened, printable, show
+from orchestrator.domain.job import JobView, Result
 from orchestrator.domain.states import JobState
+
+FAILED, PARKED, NOTHING = 1, 4, 5
+ENDED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+DONE = ENDED | {JobState.VERIFIED}
 
 JobId = Annotated[str, typer.Argument(help="Id of the job.", metavar="JOB")]
 
@@ -33,6 +36,7 @@ def list_jobs(
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:
     """List jobs, oldest first, page by page. Previews are not listed."""
+    after = given_id("after", after)
     only = None if state is None else JobState(chosen("state", state, JobState))
     with opened(directory) as control:
         jobs = control.ledger.jobs(tenant=tenant, state=only, after=after, limit=limit + 1)
@@ -58,18 +62,20 @@ def watch(
     directory: StateDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document a line.")] = False,  # noqa: FBT002
 ) -> None:
-    """Print each move of a job until it has ended, is parked, or the time is over."""
+    """Print each move of a job until it has ended (0), is parked or held (4), or the time is over (1)."""
     until, shown = time.monotonic() + timeout, ""
     with opened(directory) as control:
         while True:
             view = control.ledger.job(job, tenant=tenant)
             line = "; ".join(job_lines(view))
             if line != shown:
-                typer.echo(json.dumps(job_document(view), default=str) if as_json else line)
+                typer.echo(as_text(job_document(view)) if as_json else printable(line))
                 shown = line
-            ended = view.state in {JobState.COMPLETED, JobState.CANCELLED} or view.waits_for_a_person
-            if ended or time.monotonic() >= until:
-                return
+            if view.state in ENDED or view.waits_for_a_person:
+                raise typer.Exit(exit_code(view))
+            if time.monotonic() >= until:
+                typer.echo(f"not completed after {timeout:g} s: {why_not(view)}", err=True)
+                raise typer.Exit(FAILED)
             time.sleep(0.1)
 
 
@@ -79,7 +85,8 @@ def receipts(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_j
         found = control.ledger.receipts(job, tenant=tenant)
     lines = [
         f"{r.adapter:10} {r.phase:7} {r.outcome:14} expected {r.expected}, erased {r.erased}, "
-        f"already absent {r.already_absent}, remaining {r.remaining} (attempt {r.attempt}, round {r.round})"
+        f"already absent {r.already_absent}, remaining {r.remaining}{f', reach {r.reach}' if r.reach else ''} "
+        f"(attempt {r.attempt}, round {r.round})"
         for r in found
     ]
     show({"receipts": [dataclasses.asdict(r) for r in found]}, lines, as_json=as_json)
@@ -91,11 +98,29 @@ def job_document(view: JobView) -> dict[str, Any]:
     return {**dataclasses.asdict(view), "parked": parked}
 
 
+def exit_code(view: JobView) -> int:
+    """Give the exit code that tells how a job stands once nothing moves it by itself."""
+    if view.waits_for_a_person:
+        return PARKED
+    if view.state not in DONE:
+        return FAILED
+    return NOTHING if view.result is Result.NOTHING_FOUND else 0
+
+
+def why_not(view: JobView) -> str:
+    """Say what may keep a job that nobody has stopped."""
+    if view.last_error is not None:
+        return f"the last attempt of a store failed ({view.last_error}), and it is tried again by itself"
+    return "no worker may be running (expunge up), or a store takes long to answer; `expunge doctor` looks at both"
+
+
 def job_lines(view: JobView) -> list[str]:
     """Give a job in lines for a person."""
     lines = [f"job {view.id}: {view.state.value}" + (f", {view.result.value}" if view.result else "")]
     if view.result == "nothing_found":
         lines.append("nothing was found: is the selector spelled as the source spells it?")
+    if view.last_error is not None and not view.parked and view.state not in ENDED:
+        lines.append(f"not moving yet: {why_not(view)}")
     lines += [f"parked: {adapter} {phase} ({reason})" for adapter, phase, reason in view.parked]
     if view.held:
         lines.append("held: a legal hold keeps some or all of it waiting (expunge hold list)")

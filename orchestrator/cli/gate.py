@@ -8,6 +8,7 @@ import typer
 
 from orchestrator.bootstrap import context
 from orchestrator.cli.options import AsJson, StateDir, opened, show
+from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.scope import Scope
 from orchestrator.gate.decide import Origin, Write
 from orchestrator.store.tombstones import SqlTombstones
@@ -35,6 +36,9 @@ def check(
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:
     """Exit 0 where a write is allowed, 3 where a tombstone refuses it."""
+    for name, value in (("source", source), ("text", text)):
+        if not value.strip():
+            raise InvalidRequest(f"--{name} must not be empty", field=name)
     with opened(directory) as control:
         gate = context(control).gate
         write = Write(

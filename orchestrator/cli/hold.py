@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import structlog
 import typer
 
-from orchestrator.cli.file import TenantName, UserName
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, requester, show
+from orchestrator.cli.file import REFERENCE, TenantName, UserName
+from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, given_id, opened, requester, show
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.hold import HoldView
@@ -29,7 +29,7 @@ def add(
     memory: Annotated[
         list[str] | None, typer.Option(help="One record, by the source's own handle; may repeat.")
     ] = None,
-    reference: Annotated[str | None, typer.Option(help="Case id: [a-z0-9][a-z0-9._/-]*.")] = None,
+    reference: Annotated[str | None, typer.Option(help=REFERENCE)] = None,
     directory: StateDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
@@ -62,6 +62,7 @@ def list_holds(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """List holds, oldest first, page by page, with what was erased before each and what is unknown."""
+    after = given_id("after", after)
     with opened(directory) as control:
         views = control.ledger.holds(tenant=tenant, released=released, after=after, limit=limit + 1)
     page, more = views[:limit], len(views) > limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from orchestrator.bootstrap import Control, initialise
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
 from orchestrator.registry import installed
+from orchestrator.state_directory import databases, held
 from orchestrator.store import migrate as schema
 
 SERVICES = "expunge.services"
+LOCK = "up.lock"
 STOP_SECONDS = 30
 RESTART_PAUSE = 1.0
 
@@ -40,7 +43,8 @@ def init(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: 
     """Write a state directory: configuration, keys and the control database. What is there stays."""
     where = settings.state_dir(directory)
     written = [str(path) for path in initialise(where)]
-    with opened(where) as control:
+    # Where a store holds data, a missing control database was lost: an empty one must not take its place unseen.
+    with opened(where, create=not databases(where)) as control:
         schema.upgrade(control.database)
     lines = [f"wrote {path}" for path in written] + [f"ready: expunge up --dir {where}"]
     show({"state_dir": str(where), "written": written, "schema": schema.newest()}, lines, as_json=as_json)
@@ -48,7 +52,7 @@ def init(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: 
 
 def migrate(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Bring the control database to the schema of this release; a second run changes nothing."""
-    with opened(directory) as control:
+    with opened(directory, create=True) as control:
         needed = schema.pending(control.database)
         schema.upgrade(control.database)
     show({"schema": schema.newest(), "changed": needed}, [f"schema {schema.newest()}"], as_json=as_json)
@@ -88,16 +92,19 @@ def up(
 ) -> None:
     """Run dispatcher, workers and embedded services until SIGTERM or Ctrl-C; what dies is started again."""
     where = settings.state_dir(directory)
-    with opened(where) as control:
-        schema.upgrade(control.database)
-        services = _services(control)
-    run = [sys.executable, "-m", "orchestrator.cli"]
-    commands = {**services, "dispatcher": [*run, "dispatcher", "--dir", str(where)]}
-    commands |= {f"worker-{n}": [*run, "worker", "--dir", str(where)] for n in range(1, workers + 1)}
-    over = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
-    _supervise(commands, over)
+    refusal = f"`expunge up` runs already on {where}: stop that one first, or add workers with `expunge worker`"
+    with held(settings.read(where).state_dir / LOCK, refusal):
+        with opened(where) as control:
+            schema.upgrade(control.database)
+            services = _services(control)
+        run = [sys.executable, "-m", "orchestrator.cli"]
+        ours = ["--dir", str(where), "--parent", str(os.getpid())]
+        commands = {**services, "dispatcher": [*run, "dispatcher", *ours]}
+        commands |= {f"worker-{n}": [*run, "worker", *ours] for n in range(1, workers + 1)}
+        over = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: over.set())
+        _supervise(commands, over)
 
 
 def _services(control: Control) -> dict[str, list[str]]:

@@ -112,5 +112,6 @@ class ReceiptView:
     scheduled: int
     extra: int
     remaining: int
+    reach: str | None  # how far a verify looked
     residuals: tuple[str, ...]
     finished_at: datetime

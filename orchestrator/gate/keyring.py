@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import re
 import secrets
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from orchestrator.domain.errors import KeyringUnusable
 
 SECRET_BYTES: Final = 32
+NAME_DIGITS: Final = 8
 CHECKED_TEXT: Final = b"expunge keyring check value"
 
 
@@ -75,18 +75,28 @@ class Keyring:
     @classmethod
     def create(cls) -> Keyring:
         """Make a ring of one fresh random secret."""
-        return cls(current="tk-1", keys={"tk-1": secrets.token_bytes(SECRET_BYTES)})
+        name, secret = _fresh()
+        return cls(current=name, keys={name: secret})
 
     def rotate(self) -> Keyring:
         """Give a ring with one more secret, which is current from now on."""
-        numbers = [int(name[3:]) for name in self._keys if re.fullmatch(r"tk-[0-9]+", name)]
-        name = f"tk-{max(numbers, default=0) + 1}"
-        return Keyring(current=name, keys={**self._keys, name: secrets.token_bytes(SECRET_BYTES)})
+        name, secret = _fresh()
+        return Keyring(current=name, keys={**self._keys, name: secret})
 
 
 def check_value(secret: bytes) -> str:
     """Give 32 hex digits that tell a secret from another without giving it away."""
     return hmac.new(secret, CHECKED_TEXT, hashlib.sha256).hexdigest()[:32]
+
+
+def _fresh() -> tuple[str, bytes]:
+    """Make a secret and its name.
+
+    The name tells one secret from another: where a lost ring is replaced by a new one, tombstones
+    under the old names refuse every write, instead of being compared under the wrong secret.
+    """
+    secret = secrets.token_bytes(SECRET_BYTES)
+    return f"tk-{check_value(secret)[:NAME_DIGITS]}", secret
 
 
 def _checked(name: str, secret_text: object, check: object) -> bytes:

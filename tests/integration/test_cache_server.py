@@ -81,7 +81,25 @@ def test_server_says_where_it_is_and_takes_that_back_at_the_end(tmp_path: Path) 
             assert client.ping()
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["cache.lock"]
+
+
+def test_second_server_of_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    argv = command(tmp_path, {})
+    assert argv is not None
+    with running(tmp_path):
+        port = (tmp_path / "cache.port").read_text()
+        second = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+        assert (second.returncode, "another embedded cache" in second.stderr) == (1, True)
+        assert (tmp_path / "cache.port").read_text() == port
+        with redis.Redis(port=int(port)) as client:
+            assert client.ping()
+
+
+def test_port_of_another_server_is_left_alone(tmp_path: Path) -> None:
+    with running(tmp_path):
+        (tmp_path / "cache.port").write_text("1")
+    assert (tmp_path / "cache.port").read_text() == "1"
 
 
 def test_server_ends_when_its_parent_has_died(tmp_path: Path) -> None:
@@ -92,6 +110,9 @@ def test_server_ends_when_its_parent_has_died(tmp_path: Path) -> None:
     until((tmp_path / "cache.port").exists)
     parent.kill()
     parent.wait()
+    # The next one waits until this one has gone.
+    with running(tmp_path) as successor:
+        until(lambda: (tmp_path / "cache.port").exists() and successor.poll() is None)
     until(lambda: not (tmp_path / "cache.port").exists())
 
 

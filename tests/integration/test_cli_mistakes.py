@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 import typer
 from structlog.testing import capture_logs
 
@@ -21,7 +25,12 @@ from orchestrator.bootstrap import initialise, open_control
 from orchestrator.cli import build, failures
 from orchestrator.domain.errors import JobNotFound
 from orchestrator.store.migrate import upgrade
+from orchestrator.unusable import advice
 from tests.integration.cli_harness import COMMAND, Shell
+from workers.main import run_dispatcher
+
+WHO = ("--tenant", "acme", "--user", "ann")
+PROJECT = ("--project", "trips")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +107,8 @@ def test_missing_schema_says_what_to_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "code", "told"),
     [
-        ("sqlite:////no/such/folder/x.db", 1, "cannot be reached (SQLITE_CANTOPEN)"),
+        ("sqlite:////no/such/folder/x.db", 1, "x.db is missing: restore it from a backup"),
+        ("", 2, "sqlite:///FILE"),
         ("postgresql+psycopg://nobody@127.0.0.1:1/none", 1, "cannot be reached (OperationalError)"),
         ("sqlite:///expunge.toml", 1, "cannot be reached (SQLITE_NOTADB)"),
         ("no url at all", 2, "sqlite:///FILE"),
@@ -108,6 +118,100 @@ def test_missing_schema_says_what_to_run(tmp_path: Path) -> None:
 def test_database_that_cannot_be_used_is_one_line(shell: Shell, url: str, code: int, told: str) -> None:
     got, _, error = shell("list", EXPUNGE_DATABASE_URL=url)
     assert (got, told in error, len(error.splitlines())) == (code, True, 1), error
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list", "--after", "bogus"), "--after takes an id"),
+        (("hold", "list", "--after", "bogus"), "--after takes an id"),
+        (("worker", "--adapters", ""), "no adapter to serve"),
+        (("worker", "--adapters", " , "), "no adapter to serve"),
+        (("request", "--key", "a", *WHO, "--reason", "operator", "--idempotency-key", ""), "must not be empty"),
+        (("tombstone", "check", *WHO, *PROJECT, "--position", "1", "--source", "", "--text", "x"), "--source must not"),
+        (("tombstone", "check", *WHO, *PROJECT, "--position", "1", "--source", "s", "--text", ""), "--text must not"),
+        (("memory", "put", "a", "b", *WHO, "--source", "\udcff"), "no text in UTF-8"),
+        (("list", "--tenant", "\udcff"), "no text in UTF-8"),
+    ],
+)
+def test_value_that_says_nothing_is_refused(shell: Shell, words: tuple[str, ...], told: str) -> None:
+    code, out, error = shell(*words)
+    assert (code, out, told in error, len(error.splitlines())) == (2, "", True, 1), error
+
+
+def test_version_is_told(shell: Shell) -> None:
+    code, out, error = shell("--version")
+    assert (code, re.fullmatch(r"expunge \d+\.\d+\.\d+\n", out) is not None, error) == (0, True, "")
+
+
+def test_help_says_what_a_reference_may_hold(shell: Shell) -> None:
+    for words in (("request", "--help"), ("hold", "add", "--help")):
+        said = " ".join(re.sub("[│╭╮╰╯─]", "", shell(*words, COLUMNS="200", TERMINAL_WIDTH="200")[1]).split())
+        assert "lower-case letters, digits and . _ / -" in said
+
+
+@pytest.mark.parametrize("words", [("worker",), ("dispatcher",), ("up",), ("list",), ("migrate",)], ids=str)
+def test_garbage_in_the_place_of_the_database_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+    initialise(tmp_path / "state")
+    (tmp_path / "state" / "orchestrator.db").write_bytes(b"garbage " * 1000)
+    code, out, error = Shell(tmp_path / "state")(*words)
+    assert (code, out, "restore it from a backup" in error, len(error.splitlines())) == (1, "", True, 1), error
+
+
+def test_garbage_in_the_place_of_the_memory_store_is_one_line(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "state")
+    assert shell("init")[0] == 0
+    (shell.state / "memory.db").write_bytes(b"garbage " * 1000)
+    code, out, error = shell("memory", "current", *WHO)
+    assert (code, out, "[adapters.memory] url" in error, len(error.splitlines())) == (1, "", True, 1), error
+
+
+@pytest.mark.parametrize("url", ["nosuch://host", "", "redis://host:port/0"])
+def test_broker_that_nobody_knows_is_one_line(shell: Shell, url: str) -> None:
+    for words in (("list",), ("worker",), ("dispatcher",), ("up",)):
+        code, _, error = shell(*words, EXPUNGE_BROKER_URL=url)
+        assert (code, "broker_url: " in error, len(error.splitlines())) == (2, True, 1), error
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("SQLITE_READONLY_DIRECTORY", "cannot be written"), ("SQLITE_CORRUPT", "is damaged")]
+)
+def test_each_state_of_a_database_has_its_advice(name: str, told: str) -> None:
+    cause = sqlite3.OperationalError("P1234567")
+    cause.sqlite_errorname = name
+    said = advice(sa.exc.OperationalError("SELECT", {}, cause))
+    assert said is not None
+    assert (told in said, "P1234567" in said) == (True, False)
+
+
+def test_dispatcher_tells_of_a_failure_ever_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPUNGE_ENGINE__DISPATCH_INTERVAL", "10ms")
+    initialise(tmp_path / "state")
+    control = open_control(tmp_path / "state")  # without a schema every turn fails
+    over = threading.Event()
+    with capture_logs() as logs:
+        thread = threading.Thread(target=run_dispatcher, args=(control, over))
+        thread.start()
+        over.wait(3.5)
+        failed = [line["failures"] for line in logs if line["event"] == "dispatch.failed"]
+        upgrade(control.database)
+        end = time.monotonic() + 20
+        while not any(line["event"] == "dispatch.recovered" for line in logs) and time.monotonic() < end:
+            over.wait(0.05)
+        over.set()
+        thread.join()
+    control.close()
+    assert failed[0] == 1
+    assert 2 <= len(failed) <= 3, "at once, after a second, and after two more"
+    assert [line["failures"] > failed[-1] for line in logs if line["event"] == "dispatch.recovered"] == [True]
+
+
+def test_demo_does_not_mix_with_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    for place in (tmp_path, tmp_path / "letter.txt"):
+        code, out, error = Shell(tmp_path)("demo", "--keep", str(place))
+        assert (code, out, "new or empty" in error, len(error.splitlines())) == (2, "", True, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
 def test_folder_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from orchestrator import InvalidRequest, doctor
 from orchestrator.bootstrap import SystemClock, initialise, open_control
 from orchestrator.store import engine, migrate
 from orchestrator.store.migrate import upgrade
+from orchestrator.store.tables import tombstones
 from tests.servers import fake_redis
 
 
@@ -43,6 +44,7 @@ def test_fresh_state_directory_is_green(state: Path) -> None:
     assert [check.name for check in checks if not check.ok] == []
     assert [check.name for check in checks] == [
         "configuration",
+        "permissions",
         "keyring",
         "database",
         "pragmas",
@@ -70,16 +72,55 @@ def test_crash_point_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_wrong_key_is_red(state: Path) -> None:
     path = state / "keys" / "tombstone.json"
     ring = json.loads(path.read_text())
-    ring["keys"]["tk-1"]["check"] = "0" * 32
+    ring["keys"][ring["current"]]["check"] = "0" * 32
     path.write_text(json.dumps(ring))
     assert {"keyring", "adapters"} == set(red(state))
     path.unlink()
     assert "keys/tombstone.json" in red(state)["keyring"]
 
 
-def test_missing_schema_is_red(state: Path) -> None:
+def test_tombstones_under_a_key_that_the_ring_lacks_are_red(state: Path) -> None:
+    control = open_control(state)
+    row = {"tenant": "acme", "key_id": "tk-1", "mac": "m" * 64, "kind": "source", "job_id": "j"}
+    with control.database.begin() as connection:
+        connection.execute(
+            sa.insert(tombstones).values({**row, "reason_code": "operator", "cut_off": 1, "created_at_us": 1})
+        )
+    control.close()
+    found = red(state)
+    assert set(found) == {"keyring"}
+    assert "under tk-1, which the keyring lacks: restore the keyring" in found["keyring"]
+
+
+def test_lost_key_is_told_without_the_advice_to_make_a_new_one(state: Path) -> None:
+    (state / "keys" / "tombstone.json").unlink()
+    told = red(state)["keyring"]
+    assert ("restore it from your copy" in told, "expunge init" in told) == (True, False)
+
+
+def test_missing_database_is_red_and_not_made_anew(state: Path) -> None:
     (state / "orchestrator.db").unlink()
+    assert "restore it from a backup" in red(state)["database"]
+    assert not (state / "orchestrator.db").exists()
+
+
+def test_missing_schema_is_red(state: Path) -> None:
+    (state / "orchestrator.db").write_bytes(b"")
     assert "expunge migrate" in red(state)["database"]
+
+
+def test_garbage_instead_of_a_database_is_red_with_what_to_do(state: Path) -> None:
+    (state / "orchestrator.db").write_bytes(b"garbage " * 1000)
+    assert "its file is no database: restore it from a backup" in red(state)["database"]
+
+
+@pytest.mark.parametrize("name", [".", "keys", "keys/reference.key", "orchestrator.db"])
+def test_what_others_may_read_is_red(state: Path, name: str) -> None:
+    path = state / name
+    path.chmod(path.stat().st_mode | 0o044)
+    found = red(state)
+    assert set(found) == {"permissions"}
+    assert (str(path) in found["permissions"], "chmod go-rwx" in found["permissions"]) == (True, True)
 
 
 def test_pragma_that_is_not_as_required_is_red(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,4 +241,23 @@ def test_locked_database_is_red_without_a_stack_trace(state: Path, monkeypatch: 
         raise sa.exc.OperationalError(statement, {}, Exception(statement))
 
     monkeypatch.setattr(migrate, "pending", refuse)
-    assert red(state) == {"database": "OperationalError"}
+    found = red(state)
+    assert set(found) == {"database"}
+    assert ("cannot be reached (Exception)" in found["database"], "SELECT" in found["database"]) == (True, False)
+
+
+@pytest.mark.parametrize("url", ["nosuch://x", "", "redis://host:port/0"])
+def test_broker_that_nobody_knows_is_red(state: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("EXPUNGE_BROKER_URL", url)
+    assert red(state)["configuration"].startswith("broker_url: ")
+
+
+@pytest.mark.parametrize("key", ["lease", "call_timeout", "dispatch_interval"])
+def test_budget_of_no_length_is_red(state: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv(f"EXPUNGE_ENGINE__{key.upper()}", "0s")
+    assert red(state)["configuration"].startswith(f"engine.{key}: ")
+
+
+def test_short_reference_key_is_red(state: Path) -> None:
+    (state / "keys" / "reference.key").write_text("short\n")
+    assert "shorter than 32 bytes" in red(state)["configuration"]

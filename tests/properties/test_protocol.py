@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import structlog
 from hypothesis import HealthCheck, settings
@@ -216,15 +217,14 @@ class Protocol(RuleBasedStateMachine):
     @invariant()
     def properties_hold(self) -> None:
         """P1, P5 and P6, and that no look which verifies is older than an erase."""
-        states = dict(self.stage.rows("SELECT id, state FROM deletion_jobs"))
+        states = {str(job): str(state) for job, state in self.stage.rows("SELECT id, state FROM deletion_jobs")}
+        receipts = self._receipts()
         for job, key in self.jobs.items():
             if states[job] in {"verified", "completed"}:
                 assert not [r for r in self.stage.source.records if self._covers(key, r[3])], "P1"
                 assert not [r for r in self.stage.copies.records if self._covers(key, r[2])], "P1"
-                looks = [
-                    (round_, seq) for job_, phase, round_, seq in self._receipts() if (job_, phase) == (job, "verify")
-                ]
-                erases = [seq for job_, phase, _, seq in self._receipts() if (job_, phase) == (job, "erase")]
+                looks = [(round_, seq) for of, phase, round_, seq in receipts if (of, phase) == (job, "verify")]
+                erases = [seq for of, phase, _, seq in receipts if (of, phase) == (job, "erase")]
                 last = max(round_ for round_, _ in looks)
                 assert min(seq for round_, seq in looks if round_ == last) > max(erases)
             assert states[job] != "cancelled" or job not in self.acted, "P6"
@@ -234,8 +234,9 @@ class Protocol(RuleBasedStateMachine):
         )
         assert unlike == [], "P5"
 
-    def _receipts(self) -> list[tuple[object, ...]]:
-        return self.stage.rows("SELECT job_id, phase, round, rowid FROM deletion_receipts")
+    def _receipts(self) -> list[tuple[str, str, int, int]]:
+        rows: list[Any] = self.stage.rows("SELECT job_id, phase, round, rowid FROM deletion_receipts")
+        return rows
 
     def _before(self, phase: str, orders: Sequence[EraseOrder]) -> None:
         """Stand for the store: refuse after the deadline, fail when told to, and never act against a hold in force."""

@@ -1,0 +1,166 @@
+"""Following a job: what the exit code of `watch` tells, what keeps a job, and what a terminal is spared."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import structlog
+
+from orchestrator import Reason, Scope, Selector, SelectorKind
+from orchestrator.bootstrap import Control, initialise, open_control
+from orchestrator.cli import follow, main
+from orchestrator.cli.options import printable
+from orchestrator.domain.codes import ErrorCode, HoldReason, Parked
+from orchestrator.domain.retry import Park, RetryIn
+from orchestrator.domain.unit import Failed, Phase
+from orchestrator.service.accept import Request, accept
+from orchestrator.service.hold import HoldRequest, place
+from orchestrator.store.migrate import upgrade
+from tests.fakes import bench, fill
+from tests.integration.cli_harness import COMMAND, Shell
+
+Run = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    initialise(tmp_path / "state")
+    made = open_control(tmp_path / "state")
+    upgrade(made.database)
+    yield made
+    made.close()
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def run(control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("EXPUNGE_DIR", str(control.settings.state_dir))
+    monkeypatch.setattr(getpass, "getuser", lambda: "operator")
+
+    def call(*words: str) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["expunge", *words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, error = capsys.readouterr()
+        return stop.value.code, out, error
+
+    return call
+
+
+def file(control: Control, *, tenant: str = "acme", reference: str | None = None) -> str:
+    asked = Request(
+        scope=Scope(tenant=tenant, user="ann"),
+        selector=Selector(kind=SelectorKind.KEY, value="passport"),
+        reason=Reason.USER_REQUEST,
+        requested_by="tester",
+        reference=reference,
+    )
+    return str(accept(asked, control.acceptance)[0])
+
+
+def fail(control: Control, then: Park | RetryIn) -> None:
+    """Have the due units of the source fail."""
+    owner = str(uuid4())
+    units = control.ledger.load(owner, control.ledger.claim("memory", Phase.REVOKE, owner=owner, limit=9))
+    failed = [Failed(claimed=unit, code=ErrorCode.STORE_UNREACHABLE, then=then) for unit in units]
+    control.ledger.commit(owner, failed, started_at=control.clock.now())
+
+
+def test_watch_of_a_parked_job_exits_4(control: Control, run: Run) -> None:
+    job = file(control)
+    fail(control, Park(reason=Parked.PERMANENT_ERROR))
+    code, out, _ = run("watch", job)
+    assert (code, "parked: memory revoke" in out) == (4, True)
+
+
+def test_watch_of_a_held_job_exits_4(control: Control, run: Run) -> None:
+    job = file(control)
+    place(
+        HoldRequest(
+            tenant="acme", user="ann", items=(), reason=HoldReason.DISPUTE, requested_by="t", reference="case-7"
+        ),
+        control.acceptance,
+    )
+    assert run("watch", job)[0] == 4
+
+
+def test_watch_that_waits_in_vain_exits_1_and_says_what_may_be(control: Control, run: Run) -> None:
+    job = file(control)
+    code, _, error = run("watch", job, "--timeout", "0.2")
+    assert (code, "not completed after 0.2 s" in error) == (1, True)
+    assert "no worker may be running (expunge up), or a store takes long" in error
+
+
+def test_job_that_is_tried_again_says_so(control: Control, run: Run) -> None:
+    job = file(control)
+    fail(control, RetryIn(delay=timedelta(minutes=5)))
+    code, out, _ = run("status", job)
+    assert (code, "(store_unreachable), and it is tried again by itself" in out) == (0, True)
+    _, _, error = run("watch", job, "--timeout", "0.2")
+    assert ("store_unreachable" in error, "worker may be" in error) == (True, False)
+
+
+def test_watch_of_a_cancelled_job_has_nothing_to_complain_of(control: Control, run: Run) -> None:
+    job = file(control)
+    control.ledger.cancel(job)
+    assert run("watch", job)[0] == 0
+
+
+def test_exit_code_of_a_job_that_found_nothing_is_5(tmp_path: Path) -> None:
+    stage = bench(tmp_path, lease=1)
+    mistyped, found = stage.file("mistyped"), stage.file()
+    fill(stage)
+    stage.run()
+    codes = {job: follow.exit_code(stage.view(job)) for job in (mistyped, found)}
+    stage.ledger.engine.dispose()
+    assert codes == {mistyped: 5, found: 0}
+
+
+def test_times_are_iso_8601(control: Control, run: Run) -> None:
+    job = file(control)
+    for words in (("status", job, "--json"), ("watch", job, "--json", "--timeout", "0.1")):
+        told = json.loads(run(*words)[1])["requested_at"]
+        assert (told[10], datetime.fromisoformat(told).tzinfo is not None) == ("T", True)
+
+
+def test_nothing_that_somebody_named_reaches_the_terminal_raw(control: Control, run: Run) -> None:
+    job = file(control, tenant="ac\x1b[31mme\n\x9bx")
+    for words in (("list",), ("status", job), ("overdue",), ("status", "\x1b]0;x\x07"), ("list", "--after", "\x1b[1m")):
+        _, out, error = run(*words)
+        assert [c for c in out + error if not c.isprintable() and c != "\n"] == []
+    assert "ac\\x1b[31mme\\n\\x9bx" in run("list")[1]
+    assert printable("naïve 报告 ok") == "naïve 报告 ok"
+
+
+def test_id_of_a_job_is_told_before_the_waiting(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "state")
+    assert shell("init")[0] == 0
+    asked = ["request", "--key", "a", "--tenant", "acme", "--user", "ann", "--reason", "operator", "--wait", "--json"]
+    process = subprocess.Popen(
+        [*COMMAND, *asked], env=shell.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    told = next(line for line in process.stderr if line.startswith("filed job"))
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert shell.json("list")["jobs"][0]["id"] in told
+
+
+def test_receipts_tell_how_far_a_verify_could_look(tmp_path: Path) -> None:
+    stage = bench(tmp_path, lease=1)
+    fill(stage)
+    job = stage.file()
+    stage.run()
+    receipts = stage.ledger.receipts(job)
+    stage.ledger.engine.dispose()
+    assert {r.phase: r.reach for r in receipts} == {"revoke": None, "erase": None, "verify": "logical"}
