@@ -35,8 +35,10 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 requirements: setup ## Print which requirements have a test; fail where one of this release has none
 	$(BIN)/python tests/requirements.py
 
-crash: setup ## Kill processes at every named crash point and print what became of their jobs
+crash: setup ## Kill processes at every named crash point, stop and empty brokers, restart PostgreSQL
 	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
+	$(BIN)/pytest -q tests/chaos
+	$(BIN)/pytest -q tests/properties --hypothesis-profile=thorough
 
 JOBS ?= 1000
 KILLS ?= 102

@@ -1,45 +1,13 @@
-"""`expunge bench`: how fast the product is beside two scripts that people would write by hand, as ratios in one run.
-
-Floor: for each subject and store one transaction that makes the same deletes, and nothing
-else: no receipts, no gate, no second look. Tasks: the same deletes as one Celery task for
-each unit of the product, worked off by one worker in this process.
-"""
+"""`expunge bench`: how fast the product is beside scripts that people would write by hand."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import statistics
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
-import psycopg
-import sqlalchemy as sa
-import structlog
 import typer
-from celery import Celery
-from celery.contrib.testing.worker import start_worker
-from sqlalchemy.exc import SQLAlchemyError
 
-from adapters.cache import CacheAdapter
-from adapters.memory import MemoryAdapter
-from orchestrator import InvalidRequest, Reason, Scope, Selector, SelectorKind, Target, settings
-from orchestrator.bootstrap import Control, initialise, open_control, open_engine
-from orchestrator.service.accept import Request, accept_all
-from orchestrator.service.drain import drain
-from orchestrator.service.run_batch import Engine
-from orchestrator.store.migrate import upgrade
-
-FACTS = 3
-FILED_TOGETHER = 500
-# What one job of the product comes to with these stores: revoke, two passes of find, erase and verify.
-UNITS = ("revoke", "find-memory", "find-cache", "erase-memory", "erase-cache", "verify-memory", "verify-cache")
+from orchestrator.domain.errors import InvalidRequest
 
 
 def bench(
@@ -56,208 +24,13 @@ def bench(
     if not redis_url:
         message = "name an empty Redis database for the cache with --redis-url; it is flushed"
         raise InvalidRequest(message, field="redis-url")
-    places: dict[str, str | None] = {"sqlite": None}
-    if postgresql_url:
-        places["postgresql"] = postgresql_url
-    answer: dict[str, Any] = {"subjects": subjects, "repeats": repeats, "ratio_to_floor": {}, "ratio_to_tasks": {}}
-    answer["jobs_per_second"] = {}
-    for name, url in places.items():
-        runs = {"floor": [], "product": [], "tasks": []}  # type: dict[str, list[float]]
-        for _ in range(repeats):
-            for way, measure, count in (
-                ("floor", floor, subjects),
-                ("product", product, subjects),
-                ("tasks", one_task_per_unit, tasks),
-            ):
-                if count:
-                    with stores(url, redis_url, count) as stage:
-                        runs[way].append(count / measure(stage))
-        speed = {way: statistics.median(rates) for way, rates in runs.items() if rates}
-        answer["jobs_per_second"][name] = {way: round(rate) for way, rate in speed.items()}
-        answer["ratio_to_floor"][name] = round(speed["product"] / speed["floor"], 3)
-        if tasks:
-            answer["ratio_to_tasks"][name] = round(speed["product"] / speed["tasks"], 2)
+    # What measures loads brokers and drivers, which no other command needs.
+    from workers.measure import compare  # noqa: PLC0415
+
+    answer = compare(subjects, repeats, tasks, redis_url, postgresql_url)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
     for name, speed in answer["jobs_per_second"].items():
         said = ", ".join(f"{way} {rate}/s" for way, rate in speed.items())
         typer.echo(f"{name}: {answer['ratio_to_floor'][name]} x the floor ({said})")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Filled stores, and an engine over them."""
-
-    control: Control
-    engine: Engine
-    memory: MemoryAdapter
-    cache: CacheAdapter
-    count: int
-    closing: ExitStack
-
-
-@contextmanager
-def stores(url: str | None, redis_url: str, count: int) -> Iterator[Stage]:
-    """Make and fill the stores of one run."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "state"
-        initialise(folder)
-        path = folder / "expunge.toml"
-        text = path.read_text().replace("redis://127.0.0.1:0/0", redis_url)
-        if url is not None:
-            control_url, memory_url = (stack.enter_context(database(url, name)) for name in ("control", "memory"))
-            text = text.replace("sqlite:///orchestrator.db", control_url).replace("sqlite:///memory.db", memory_url)
-        path.write_text(text)
-        control = open_control(folder)
-        stack.callback(control.close)
-        structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-        upgrade(control.database)
-        engine = open_engine(control)
-        memory, cache = cast("MemoryAdapter", engine.adapters["memory"]), cast("CacheAdapter", engine.adapters["cache"])
-        for adapter in (memory, cache):
-            stack.callback(adapter.close)
-        client: Any = cache.client()
-        client.flushdb()
-        stage = Stage(control, engine, memory, cache, count, stack)
-        fill(stage)
-        yield stage
-
-
-@contextmanager
-def database(url: str, name: str) -> Iterator[str]:
-    """Make a database on a server for one run, and drop it."""
-    server = sa.create_engine(url, isolation_level="AUTOCOMMIT", hide_parameters=True)
-    made = f"expunge_bench_{name}"
-    try:
-        with server.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {made}")
-            connection.exec_driver_sql(f"CREATE DATABASE {made}")
-        yield sa.make_url(url).set(database=made).render_as_string(hide_password=False)
-        with server.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE {made} WITH (FORCE)")
-    except SQLAlchemyError as error:
-        message = f"the PostgreSQL server does not take it ({type(error).__name__})"
-        raise InvalidRequest(message, field="postgresql-url") from None
-    finally:
-        server.dispose()
-
-
-def subject(n: int) -> Scope:
-    """Name the n-th data subject."""
-    return Scope(tenant="bench", user=f"user-{n}", project="p")
-
-
-def fill(stage: Stage) -> None:
-    """Give every subject facts, and a cached answer of each."""
-    for n in range(stage.count):
-        whose = subject(n)
-        stage.memory.store.register_source(whose, f"{whose.user}/turn")
-        for key in range(FACTS):
-            stage.memory.store.put(whose, f"key-{key}", f"fact {key} of {n}", f"{whose.user}/turn", user_statement=True)
-        revision = stage.memory.store.revision(whose)
-        for fact in stage.memory.store.current(whose):
-            origin = [Target(kind="fact", id=fact.id, version=fact.version)]
-            stage.cache.answers.put(whose, fact.key, fact.value, origin, revision=revision)
-
-
-def product(stage: Stage) -> float:
-    """File a request for each subject and work all of them off, in one process without a broker."""
-    began = time.perf_counter()
-    asked = [
-        Request(
-            scope=subject(n),
-            selector=Selector(kind=SelectorKind.SUBJECT),
-            reason=Reason.OPERATOR,
-            requested_by="bench",
-        )
-        for n in range(stage.count)
-    ]
-    for start in range(0, stage.count, FILED_TOGETHER):
-        accept_all(asked[start : start + FILED_TOGETHER], stage.control.acceptance)
-    while due := stage.control.ledger.due(list(stage.engine.adapters)):
-        drain(stage.engine, *due[0])
-    took = time.perf_counter() - began
-    with stage.control.database.begin() as connection:
-        states = set(connection.exec_driver_sql("SELECT state FROM deletion_jobs").scalars())
-    if states != {"completed"}:
-        sys.exit(f"the product did not finish: {states}")
-    return took
-
-
-def floor(stage: Stage) -> float:
-    """Delete each subject's facts in a transaction, and its answers in a call."""
-    delete_facts, delete_answers = by_hand(stage)
-    began = time.perf_counter()
-    for n in range(stage.count):
-        delete_facts(n)
-        delete_answers(n)
-    return time.perf_counter() - began
-
-
-def one_task_per_unit(stage: Stage) -> float:
-    """Do the floor's deletes in Celery tasks, one for each unit that the product has; the looks do nothing."""
-    delete_facts, delete_answers = by_hand(stage)
-    app = Celery("bench", broker="memory://")  # type: ignore[no-untyped-call] # Celery's edge
-    app.conf.update(task_ignore_result=True, task_acks_late=True, worker_prefetch_multiplier=8)
-    done: list[int] = []
-
-    @app.task(name="unit")  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
-    def unit(n: int, step: int) -> None:
-        match UNITS[step]:
-            case "erase-memory":
-                delete_facts(n)
-            case "erase-cache":
-                delete_answers(n)
-            case _:
-                pass
-        if step + 1 < len(UNITS):
-            unit.delay(n, step + 1)
-        else:
-            done.append(n)
-
-    with start_worker(app, pool="solo", perform_ping_check=False, loglevel="CRITICAL"):
-        began = time.perf_counter()
-        for n in range(stage.count):
-            unit.delay(n, 0)
-        while len(done) < stage.count:
-            time.sleep(0.005)
-        return time.perf_counter() - began
-
-
-def by_hand(stage: Stage) -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Give the two deletes of the script: what each needs to know is looked up before the clock starts."""
-    client: Any = stage.cache.client()
-    answers: dict[bytes, list[bytes]] = {}
-    for key in client.scan_iter(match="*:a:*", count=1000):
-        answers.setdefault(key.split(b":a:")[0], []).append(key)
-    keys = list(answers.values())
-    url = str(stage.control.settings.adapters["memory"]["url"])
-    delete, opened = _delete_by_driver(settings.inside(url, stage.control.settings.state_dir))
-    stage.closing.callback(opened.close)
-
-    def delete_answers(n: int) -> None:
-        client.unlink(*keys[n])
-
-    return delete, delete_answers
-
-
-def _delete_by_driver(url: str) -> tuple[Callable[[int], None], Any]:
-    """Delete as a script does, by the driver alone and with the settings that the product has."""
-    if url.startswith("sqlite"):
-        lite = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
-        lite.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON;")
-
-        def in_file(n: int) -> None:
-            lite.execute("BEGIN IMMEDIATE")
-            lite.execute("DELETE FROM facts WHERE tenant = 'bench' AND user_id = ?", (f"user-{n}",))
-            lite.execute("COMMIT")
-
-        return in_file, lite
-    server = psycopg.connect(url.replace("+psycopg", ""))
-
-    def in_server(n: int) -> None:
-        server.execute("DELETE FROM facts WHERE tenant = 'bench' AND user_id = %s", (f"user-{n}",))
-        server.commit()
-
-    return in_server, server

@@ -301,7 +301,7 @@ def test_protocol_keeps_its_properties_under_random_schedules(tmp_path: Path) ->
         run_state_machine_as_test(
             Protocol,
             settings=settings(
-                max_examples=500,
+                max_examples=500 if settings.default.max_examples == 500 else 60,
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
