@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -292,6 +293,7 @@ class Protocol(RuleBasedStateMachine):
         worker.ids, worker.units, worker.answers = (), [], []
 
 
+@pytest.mark.timeout(600)
 def test_protocol_keeps_its_properties_under_random_schedules(tmp_path: Path) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     Protocol.folder, Protocol.stage = tmp_path, bench(tmp_path)
