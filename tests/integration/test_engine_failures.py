@@ -148,3 +148,16 @@ def test_call_that_hangs_for_ever_is_left_behind_at_its_deadline(stage: Bench) -
     stage.run()
     over.set()
     assert stage.view(job).state is JobState.COMPLETED
+
+
+def test_time_out_that_a_store_raises_is_an_answer_and_not_a_wait(stage: Bench) -> None:
+    fill(stage)
+
+    def time_out(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == "revoke":
+            raise TimeoutError
+
+    stage.source.before = time_out
+    stage.file()
+    stage.run()
+    assert stage.rows("SELECT error_code FROM unit_attempts") == [("unknown",)]

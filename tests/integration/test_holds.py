@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import EraseOrder, InvalidRequest
-from orchestrator.domain.codes import HoldReason
+from orchestrator.domain.codes import CrashPoint, HoldReason
 from orchestrator.domain.errors import HoldNotFound, RuleRefused
 from orchestrator.domain.hold import HoldView
 from orchestrator.domain.job import Result
@@ -112,6 +112,19 @@ def test_hold_is_read_again_right_before_the_call(stage: Bench) -> None:
     assert stage.ledger.load("w", claimed) == []
     assert stage.rows("SELECT status, attempts, lease_owner FROM deletion_units") == [("pending", 0, None)]
     assert stage.view(job).held
+
+
+def test_worker_that_finds_a_hold_after_its_claim_calls_nothing(tmp_path: Path) -> None:
+    def crash(point: CrashPoint, _where: str) -> None:
+        if point is CrashPoint.AFTER_CLAIM:
+            hold(made)
+
+    made = bench(tmp_path, crash=crash)
+    fill(made)
+    made.file()
+    assert run_batch(made.engine, "source", Phase.REVOKE) == 0
+    assert made.source.calls["revoke"] == 0
+    made.ledger.engine.dispose()
 
 
 def test_hold_is_placing_until_no_call_that_began_before_can_act(stage: Bench) -> None:

@@ -260,6 +260,17 @@ def test_sweep_tells_what_it_took_back_and_moved_and_is_silent_otherwise() -> No
         assert [log["event"] for log in logs] == ["leases.ended", "job.moved"]
 
 
+def test_hold_that_comes_into_force_is_told() -> None:
+    with capture_logs() as logs:
+        dispatch.sweep(Memo(Swept(in_force=("hold-1",))), never, structlog.get_logger())  # type: ignore[arg-type]
+    assert [(log["event"], log["hold_id"]) for log in logs] == [("hold.in_force", "hold-1")]
+
+
+def test_source_cannot_leave_an_item_that_nobody_holds() -> None:
+    with pytest.raises(BadAnswer):
+        judge(unit(Phase.REVOKE), Revocation(left=frozenset({"item"})))
+
+
 def test_announcements_that_are_noted_are_sent() -> None:
     memo, points = Memo(Swept()), itertools.count()
     assert dispatch.announce(memo, memo, lambda *_: next(points)) == 2  # type: ignore[arg-type]
