@@ -37,6 +37,7 @@ from tests.fakes import ANNA, Bench, bench, fill
 
 KEYS = ("passport", "theme")
 FACTS = [f"anna-{key}-{n:06}" for key in KEYS for n in range(2)]
+THOROUGH = 500  # examples of the profile of that name
 ENDED = {JobState.COMPLETED, JobState.CANCELLED}
 
 
@@ -303,7 +304,7 @@ def test_protocol_keeps_its_properties_under_random_schedules(tmp_path: Path) ->
         run_state_machine_as_test(
             Protocol,
             settings=settings(
-                max_examples=500 if settings.default.max_examples == 500 else 60,
+                max_examples=THOROUGH if settings().max_examples == THOROUGH else 60,
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
