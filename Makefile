@@ -41,8 +41,9 @@ crash: setup ## Kill processes at every named crash point, stop and empty broker
 
 JOBS ?= 1000
 KILLS ?= 102
-chaos: setup ## Kill processes at random on three deployments, with a printed seed (JOBS=, KILLS=)
-	PYTHONPATH=. $(BIN)/python tests/chaos/chaos.py --jobs $(JOBS) --kills $(KILLS)
+SETUPS ?= sqlite-filesystem postgresql-redis postgresql-rabbitmq
+chaos: setup ## Kill processes at random on three deployments, with a printed seed (JOBS=, KILLS=, SETUPS=)
+	PYTHONPATH=. $(BIN)/python tests/chaos/chaos.py --jobs $(JOBS) --kills $(KILLS) --setup $(SETUPS)
 
 bench: setup ## Compare the engine with scripts written by hand, as ratios in one run (BENCH="--subjects 500")
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py --json $(BENCH)

@@ -29,6 +29,7 @@ POINTS = {
 }
 PLACES = ("memory.revoke", "memory.find", "memory.erase", "memory.verify", "cache.find", "cache.erase", "cache.verify")
 LONGEST = 240.0
+LOG_LINES = 60
 
 
 @dataclass
@@ -134,7 +135,8 @@ def main() -> int:
             except pytest.skip.Exception as reason:
                 said = f"SKIPPED {name}: {reason}"
             except (AssertionError, pytest.fail.Exception) as error:
-                said, failed = f"FAILED {name}: {error}", True
+                log = (Path(folder) / "processes.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
+                said, failed = "\n".join([f"FAILED {name}: {error}", *log]), True
         sys.stdout.write(said + "\n")
         sys.stdout.flush()
     return int(failed)
