@@ -31,11 +31,15 @@ def build(settings: Settings) -> Celery:
         "worker_prefetch_multiplier": 1,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
+        # A broker that refuses one operation (a queue whose leader is moving, a full disk) gets a new connection;
+        # by default the worker would end there, and with status 0.
+        "broker_channel_error_retry": True,
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
         "task_soft_time_limit": engine.soft_time_limit.total_seconds(),
         "task_time_limit": engine.time_limit.total_seconds(),
         # An idle worker stops at once: it holds no delayed message, because delays are kept in SQL.
         "worker_soft_shutdown_timeout": 20,
+        "worker_timer_precision": 0.2,  # how long a worker that is to stop waits for its timer, in seconds
         "worker_max_tasks_per_child": 1000,
         "worker_hijack_root_logger": False,
         "worker_redirect_stdouts": False,
@@ -77,6 +81,9 @@ def _of_broker(url: str, settings: Settings) -> dict[str, Any]:
             }
         case _:
             return {
+                # Our queues are none of the default one's: what they are has its own settings.
+                "task_create_missing_queue_type": "quorum",
+                "task_create_missing_queue_exchange_type": "topic",
                 "task_default_queue_type": "quorum",
                 "task_default_exchange_type": "topic",
                 "broker_transport_options": {"confirm_publish": True},

@@ -20,6 +20,7 @@ import structlog
 from kombu.transport import filesystem
 
 TRANSPORT: Final = "workers.folder_broker:Transport"
+LONGEST_WAIT: Final = 0.2
 
 
 class Channel(filesystem.Channel):
@@ -76,6 +77,10 @@ class Transport(filesystem.Transport):
     """Kombu's transport with our channel."""
 
     Channel = Channel
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:  # noqa: ANN401 - Kombu's own
+        """Wait for a message, but never long: a worker looks only between two waits whether it is to stop."""
+        super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT, LONGEST_WAIT))
 
     @property
     def default_connection_params(self) -> dict[str, Any]:

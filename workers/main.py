@@ -6,11 +6,13 @@ import contextlib
 import functools
 import os
 import signal
+import socket
 import threading
 import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from uuid import uuid4
 
 import sqlalchemy as sa
 import structlog
@@ -71,18 +73,27 @@ def worker(
     try:
         if pool is Pool.THREADS:
             engine()  # a store that cannot be opened is told now, not by the first batch
-        app.Worker(
+        celery_worker = app.Worker(
+            # By default all workers of a machine have one name, and RabbitMQ gives the queue of a name to one of them:
+            # the next would be refused and end.
+            hostname=f"{uuid4()}@{socket.gethostname()}",
             pool=pool.value,
             concurrency=concurrency,
             queues=[queue(name) for name in names],
             loglevel="WARNING",
             quiet=True,  # its banner is no log line
-        ).start()
+            # Workers need not know of each other: SQL tells each what is due.
+            without_gossip=True,
+            without_mingle=True,
+        )
+        celery_worker.start()
     finally:
         if pool is Pool.THREADS:
             for adapter in engine().adapters.values():
                 adapter.close()
         control.close()
+    # Celery gives up by returning: who started us must see it.
+    raise typer.Exit(celery_worker.exitcode or 0)
 
 
 def dispatcher(directory: StateDir = None, parent: Parent = None) -> None:

@@ -135,8 +135,9 @@ def main() -> int:
             except pytest.skip.Exception as reason:
                 said = f"SKIPPED {name}: {reason}"
             except (AssertionError, pytest.fail.Exception) as error:
-                log = (Path(folder) / "processes.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
-                said, failed = "\n".join([f"FAILED {name}: {error}", *log]), True
+                log = (Path(folder) / "processes.log").read_text(errors="replace").splitlines()
+                odd = [line for line in log if '"level": "info"' not in line][-LOG_LINES:]
+                said, failed = "\n".join([f"FAILED {name}: {error}", *odd]), True
         sys.stdout.write(said + "\n")
         sys.stdout.flush()
     return int(failed)

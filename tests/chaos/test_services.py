@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pytest
 import redis
+from kombu.connection import Connection
 
 from orchestrator.domain.unit import Phase
 from tests.chaos.people import Raw, file, judge, populate, raw, rows
@@ -109,3 +110,41 @@ def test_redis_and_postgresql_lose_messages_and_connections_and_no_job(folder: P
 def test_rabbitmq_stops_in_the_middle_and_no_job_is_lost(folder: Path) -> None:
     with deployment("postgresql-rabbitmq", folder) as stage:
         under(stage, rabbitmq_stops)
+
+
+def consumers(url: str, queue: str) -> int:
+    """Ask the broker how many workers take messages from a queue; it refuses where the queue is no quorum one."""
+    arguments = {"x-queue-type": "quorum"}
+    with Connection(url) as connection:  # type: ignore[no-untyped-call]
+        declared = connection.default_channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+        return int(declared.consumer_count)
+
+
+@pytest.mark.timeout(180)
+def test_rabbitmq_takes_several_workers_of_one_machine_on_quorum_queues(folder: Path) -> None:
+    with deployment("postgresql-rabbitmq", folder) as stage:
+        workers = [stage.processes.start("worker") for _ in range(3)]
+        until = time.monotonic() + 60
+        while any(consumers(stage.services["rabbitmq"].url, f"expunge.{name}") < 3 for name in ("memory", "cache")):
+            assert [worker.poll() for worker in workers] == [None] * 3
+            assert time.monotonic() < until, "not every worker has come"
+            time.sleep(0.2)
+        assert [worker.poll() for worker in workers] == [None] * 3
+
+
+@pytest.mark.timeout(180)
+def test_worker_goes_on_when_the_broker_closes_its_channel(folder: Path) -> None:
+    with deployment("postgresql-rabbitmq", folder) as stage:
+        url = stage.services["rabbitmq"].url
+        with Connection(url) as connection:  # type: ignore[no-untyped-call]
+            # Of another type than the worker declares: the broker refuses, and closes the channel.
+            connection.default_channel.queue_declare("expunge.memory", durable=True, auto_delete=False)
+            worker = stage.processes.start("worker")
+            time.sleep(6)
+            assert worker.poll() is None
+            connection.default_channel.queue_delete("expunge.memory")
+        until = time.monotonic() + 60
+        while consumers(url, "expunge.memory") < 1:
+            assert worker.poll() is None
+            assert time.monotonic() < until, "the worker has not come back"
+            time.sleep(0.2)
