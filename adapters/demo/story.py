@@ -65,6 +65,9 @@ def tell(folder: Path, fault: str | None, say: Callable[[str], None]) -> tuple[S
             _remember(story)
             _forget(story)
             faults.plant(fault, story.world)
+            for job in story.jobs:
+                _, said = processes.run("receipts", job["id"], "--json")
+                story.receipts += [{"job": job["id"], **receipt} for receipt in said["receipts"]]
             return story, [_checked(name, look, story) for name, look in CHECKS.items()]
         finally:
             memory.close()
@@ -108,9 +111,8 @@ def _forget(story: Story) -> None:
     if story.fault == "nothing_found_is_said":
         faults.remember_the_mistyped(story.world)
     story.mistyped, _ = run("request", *WHO, "--key", faults.MISTYPED, "--reason", "user_request", "--wait", "--json")
-    for ident in (job["id"], second["id"]):
-        story.jobs.append(run("status", ident, "--json")[1])
-        story.receipts += [{"job": ident, **r} for r in run("receipts", ident, "--json")[1]["receipts"]]
+    _, listed = run("list", "--tenant", READER.tenant, "--json")
+    story.jobs = [said for said in listed["jobs"] if said["id"] in {job["id"], second["id"]}]
     story.hits["after"] = story.world.raw_hits()
 
 
@@ -187,10 +189,7 @@ def _fresh_statement_is_admitted(story: Story) -> tuple[bool, str]:
 
 def _one_receipt_per_unit(story: Story) -> tuple[bool, str]:
     wanted = sorted([("memory", "revoke"), *((a, p) for a in ("memory", "cache") for p in ("erase", "verify"))])
-    told = []
-    for job in story.jobs:
-        _, document = story.processes.run("receipts", job["id"], "--json")
-        told.append(sorted((r["adapter"], r["phase"]) for r in document["receipts"]))
+    told = [sorted((r["adapter"], r["phase"]) for r in story.receipts if r["job"] == job["id"]) for job in story.jobs]
     return told == [wanted] * len(story.jobs), f"{[len(t) for t in told]} receipts, {len(wanted)} expected of each job"
 
 

@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli import failures, file, follow, gate, hold, start, steer
+from orchestrator.cli import failures, file, follow, gate, hold, scan, start, steer
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.state_directory import OTHERS
 
 GROUP = "expunge.commands"
 
 
-def build() -> typer.Typer:
-    """Put the commands together, ours and contributed ones."""
+def build(asked: str = "") -> typer.Typer:
+    """Put the commands together, ours and contributed ones; of those only what `asked` names, where it names one."""
     app = typer.Typer(
         name="expunge",
         no_args_is_help=True,
@@ -25,11 +25,16 @@ def build() -> typer.Typer:
         add_completion=False,
     )
     app.callback()(expunge)
-    for family in (start, file, follow, steer):
+    for family in (start, file, follow, steer, scan):
         family.add_to(app)
     app.add_typer(hold.app, name="hold")
     app.add_typer(gate.app, name="tombstone")
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+    ours = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
+    contributed = {point.name: point for point in entry_points(group=GROUP)}
+    known = ours | {group.name for group in app.registered_groups} | contributed.keys()
+    for name, point in sorted(contributed.items()):
+        if asked in known and asked != name:
+            continue  # it would load the libraries of a store that nobody asks for
         command = point.load()
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=point.name)
@@ -62,7 +67,7 @@ def main() -> None:
     os.umask(OTHERS)
     try:
         _check_words()
-        code = typer.main.get_command(build()).main(prog_name="expunge", standalone_mode=False)
+        code = typer.main.get_command(build(*sys.argv[1:2])).main(prog_name="expunge", standalone_mode=False)
     except BaseException as error:  # noqa: BLE001 - the outermost place: nothing may end in a stack trace
         code = failures.tell(error)
     sys.exit(code if isinstance(code, int) else 0)

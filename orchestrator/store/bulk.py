@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 Rows = Sequence[Mapping[str, Any]]
 KEEP = "DO NOTHING"
@@ -29,7 +28,7 @@ def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, conflict: 
         marks = ", ".join("?" * len(names))
         _many(connection, f"{head} VALUES ({marks}){tail}", [tuple(row[n] for n in names) for row in rows])
         return
-    text = f"{head} SELECT * FROM {_unnest(table, names)}{tail}"  # noqa: S608 - names of our own columns
+    text = f"{head} SELECT * FROM {_unnest(connection, table, names)}{tail}"  # noqa: S608 - names of our own columns
     for chunk in _chunks(rows):
         connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in names))
 
@@ -47,7 +46,7 @@ def update(connection: sa.Connection, table: sa.Table, key: str, rows: Rows) -> 
         return
     sets = ", ".join(f"{name} = new.{name}" for name in names)
     for chunk in _chunks(rows):
-        given = f"{_unnest(table, [key, *names])} AS new ({', '.join([key, *names])})"
+        given = f"{_unnest(connection, table, [key, *names])} AS new ({', '.join([key, *names])})"
         text = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {table.name}.{key} = new.{key}"  # noqa: S608
         connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in (key, *names)))
 
@@ -60,9 +59,6 @@ def _chunks(rows: Rows) -> list[Rows]:
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
-def _unnest(table: sa.Table, names: Sequence[str]) -> str:
-    kinds = [table.c[name].type.compile(dialect=_POSTGRESQL) for name in names]
+def _unnest(connection: sa.Connection, table: sa.Table, names: Sequence[str]) -> str:
+    kinds = [table.c[name].type.compile(dialect=connection.dialect) for name in names]
     return f"unnest({', '.join(f'%s::{kind}[]' for kind in kinds)})"
-
-
-_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call] # SQLAlchemy types it loosely

@@ -42,7 +42,7 @@ def pages(cache: Cache, order: EraseOrder) -> list[Sequence[Target]]:
         order = replace(order, cursor=holding.cursor)
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(1000, [1000]), (1001, [1000, 1]), (10_001, [1000] * 10 + [1])])
+@pytest.mark.parametrize(("count", "sizes"), [(1000, [1000]), (1001, [1000, 1]), (2001, [1000, 1000, 1])])
 def test_many_entries_go_in_pages(cache: Cache, count: int, sizes: list[int]) -> None:
     plant(cache, count)
     cache.fill(NEIGHBOUR, "stays", PASSPORT)
