@@ -73,9 +73,14 @@ def cancelled(connection: sa.Connection, job: str, now: int, worker: str) -> Non
 
 
 def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
-    which = _j.id.in_(list(ids)) & _j.state.in_(_OPEN)
-    query = sa.select(_j.id, _j.state, _j.purpose, _j.round).where(which).order_by(_j.id)
-    jobs = connection.execute(query.with_for_update()).all()
+    query = sa.select(_j.id, _j.state, _j.purpose, _j.round).where(_j.id.in_(list(ids)), _j.state.in_(_OPEN))
+    locked = connection.execute(query.order_by(_j.id).with_for_update()).all()
+    # Asked under the lock: of two last units that commit together, the second sees the first.
+    waiting = _waiting(connection, [row.id for row in locked])
+    jobs = [row for row in locked if row.id not in waiting]
+    if not jobs:
+        return []
+    which = _j.id.in_([row.id for row in jobs])
     tallies, late = _tallies(connection, which)
     r, w = t.receipts.c, t.windows.c
     first_pass = (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == sa.literal_column("1"))
@@ -106,6 +111,13 @@ def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
         )
         for row in jobs
     ]
+
+
+def _waiting(connection: sa.Connection, ids: Sequence[str]) -> Collection[str]:
+    """Name the jobs with a unit from which nothing can follow before it has ended: most, after most commits."""
+    passed = sa.exists().where(t.waivers.c.job_id == _u.job_id, t.waivers.c.adapter == _u.adapter)
+    open_ = (_u.job_id.in_(list(ids))) & _UNIT_IS_OPEN & (_u.required == 1) & _u.item_ref.is_(None)
+    return set(connection.execute(sa.select(_u.job_id).distinct().where(open_, ~passed)).scalars())
 
 
 def _tallies(
