@@ -78,9 +78,10 @@ class Transport(filesystem.Transport):
 
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> None:  # noqa: ANN401 - Kombu's own
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ANN401 - Kombu's
         """Wait for a message, but never long: a worker looks only between two waits whether it is to stop."""
-        super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT, LONGEST_WAIT))
+        wait = min(timeout or LONGEST_WAIT, LONGEST_WAIT)
+        super().drain_events(connection, timeout=wait)  # type: ignore[no-untyped-call] # Celery's edge
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
