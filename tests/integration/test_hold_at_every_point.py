@@ -49,6 +49,7 @@ class Arrival:
     stage: Bench | None = None
     holds: list[str] = field(default_factory=list)
     placing: threading.Thread | None = None
+    kept: set[tuple[str, ...]] | None = None  # what the hold covered when it came into force
 
     def __call__(self, point: CrashPoint, where: str) -> None:
         """Stand for `EXPUNGE_CRASH_AT`."""
@@ -63,13 +64,21 @@ class Arrival:
             raise Died
 
     def place(self) -> None:
-        """Place the hold as counsel does."""
+        """Place the hold as counsel does, while another process sweeps and this one stands still."""
         assert self.stage is not None
         who = {"tenant": ANNA.tenant, "user": ANNA.user, "requested_by": "counsel", "reference": "case-7"}
-        self.holds = [
-            str(hold)
-            for hold in place(HoldRequest(items=self.items, reason=HoldReason.LITIGATION, **who), self.stage.acceptance)
-        ]
+        asked = HoldRequest(items=self.items, reason=HoldReason.LITIGATION, **who)
+        self.holds = [str(hold) for hold in place(asked, self.stage.acceptance)]
+        self.stage.ledger.sweep()
+        self.look()
+
+    def look(self) -> bool:
+        """Tell whether the hold is in force, and remember what it covered when it came to be."""
+        assert self.stage is not None
+        in_force = bool(self.holds) and all(self.stage.ledger.hold(hold).in_force_at for hold in self.holds)
+        if in_force and self.kept is None:
+            self.kept = covered(self.stage, self.items)
+        return in_force
 
 
 def until_in_force(stage: Bench, arrival: Arrival) -> None:
@@ -78,7 +87,7 @@ def until_in_force(stage: Bench, arrival: Arrival) -> None:
         _one_turn(stage)
         if arrival.placing is not None:
             arrival.placing.join()
-        if arrival.holds and all(stage.ledger.hold(hold).in_force_at for hold in arrival.holds):
+        if arrival.look():
             return
         stage.end_leases()
         stage.skip_pauses()
@@ -146,11 +155,12 @@ def arrives(arrival: Arrival, folder: Path, url: str | None = None) -> None:
             assert point is CrashPoint.AFTER_ACCEPT
         until_in_force(stage, arrival)
         assert arrival.placing is not None, "the point was not come to"
-        kept = covered(stage, items)
         for _ in range(3):
             stage.run()
             stage.skip_pauses()
             stage.clock.at += timedelta(hours=1)
+        kept = arrival.kept
+        assert kept is not None
         assert covered(stage, items) == kept
         (job,) = stage.ledger.jobs(tenant=None, state=None, after=None, limit=9)
         if kept - {entry for entry in kept if entry[0] == "revoked"}:
