@@ -39,6 +39,9 @@ crash: setup ## Kill processes at every named crash point, stop and empty broker
 	$(BIN)/pytest -q tests/chaos
 	$(BIN)/pytest -q tests/properties --hypothesis-profile=thorough
 
+mutants: setup ## Change one rule of the provenance store at a time, and see that the test named for it fails
+	PYTHONPATH=. $(BIN)/python tests/mutants/run.py
+
 JOBS ?= 1000
 KILLS ?= 102
 SETUPS ?= sqlite-filesystem postgresql-redis postgresql-rabbitmq
@@ -57,4 +60,4 @@ lock: setup ## Renew the locked requirements after a change of pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded -o requirements/run.lock pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded --extra dev -o requirements/dev.lock pyproject.toml
 
-.PHONY: help setup demo test check requirements crash chaos bench run lock
+.PHONY: help setup demo test check requirements crash mutants chaos bench run lock

@@ -10,6 +10,7 @@ PROMISED = {
     *range(1, 5),
     *range(8, 17),
     *range(27, 32),
+    *range(94, 120),
     *range(120, 124),
     *range(126, 130),
     133,
