@@ -66,7 +66,9 @@ def deployment(name: str, folder: Path) -> Iterator[Deployment]:
             case "filesystem":
                 broker = "filesystem://"
             case "redis":
-                broker = redis.replace("/0", "/1")
+                # Apart from the cache, so that it can be stopped without losing what the cache holds.
+                services["broker"] = stack.enter_context(redis_server(_made(folder / "broker")))
+                broker = services["broker"].url
             case _:
                 services["rabbitmq"] = stack.enter_context(rabbitmq(_made(folder / "rabbitmq")))
                 broker = services["rabbitmq"].url

@@ -62,10 +62,18 @@ def broker_files_go(stage: Deployment) -> None:
 
 
 def flush(stage: Deployment) -> None:
-    with redis.Redis.from_url(stage.services["redis"].url.replace("/0", "/1")) as client:
+    with redis.Redis.from_url(stage.services["broker"].url) as client:
         for _ in range(20):
-            client.flushdb()
+            client.flushall()
             time.sleep(0.05)
+
+
+def redis_restarts(stage: Deployment) -> None:
+    """Stop the broker, which keeps nothing on disk, and start it again."""
+    time.sleep(1)
+    stage.services["broker"].stop()
+    time.sleep(1)
+    stage.services["broker"].start()
 
 
 def messages_come_thrice_and_in_any_order(stage: Deployment) -> None:
@@ -100,7 +108,7 @@ def test_folder_broker_loses_and_doubles_messages_and_no_job(folder: Path, troub
 
 @pytest.mark.timeout(180)
 @pytest.mark.case(37)
-@pytest.mark.parametrize("trouble", [flush, messages_come_thrice_and_in_any_order, postgresql_restarts])
+@pytest.mark.parametrize("trouble", [flush, redis_restarts, messages_come_thrice_and_in_any_order, postgresql_restarts])
 def test_redis_and_postgresql_lose_messages_and_connections_and_no_job(folder: Path, trouble: Trouble) -> None:
     with deployment("postgresql-redis", folder) as stage:
         under(stage, trouble)
