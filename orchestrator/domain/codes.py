@@ -92,6 +92,12 @@ class Residual(Code):
     FILE_SYSTEM = "file_system", "Blocks that the file system freed are outside the reach of a scan."
     APPEND_ONLY_LOG = "append_only_log", "The store's command log holds the bytes until it is rewritten."
     PROVIDER_COPY = "provider_copy", "The provider keeps copies by its own schedule."
+    NOT_PROBEABLE = (
+        "not_probeable",
+        "A value is too short, or was named with too many others, to be looked for in files.",
+    )
+    SHARED_TEXT = "shared_text", "Another live record holds the same bytes, so seeing them says nothing."
+    NOT_SCANNABLE = "not_scannable", "A file is compressed or encrypted: what lies in it cannot be seen."
 
 
 class Refusal(Code):

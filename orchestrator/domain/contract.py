@@ -8,10 +8,12 @@ than the one it erased by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
@@ -68,6 +70,18 @@ class Tombstone:
     key_id: str
     mac: str
     cut_off: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A keyed, text-free mark of 16 bytes of a value, by which a scan of files sees those bytes.
+
+    `roll` is a signed 64-bit number, a rolling hash that is masked under a key; `mac` is a
+    keyed hash (64 hex digits).
+    """
+
+    roll: int
+    mac: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,14 +157,42 @@ class Revocation:
     `targets` are all records that the selector names, those that another job has already
     revoked included. `revision` is the scope's revision afterwards. `left` names the items of
     `EraseOrder.held` that the selector names and that were left as they are: revoke is asked
-    again when they are free, and then answers with them among the rest.
+    again when they are free, and then answers with them among the rest. `fingerprints` are
+    those of the targets' values, `unprobed` counts the targets that have none: a scan of
+    files cannot look for them.
     """
 
     targets: tuple[Target, ...] = ()
     left: frozenset[str] = frozenset()
     tombstones: tuple[Tombstone, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
+    unprobed: int = 0
     revision: int | None = None
     cursor: str | None = None
+
+
+class Reach(StrEnum):
+    """How far a look has reached."""
+
+    LOGICAL = "logical"  # every path by which a user could read
+    PHYSICAL = "physical"  # the bytes of the store's live files as well
+
+
+class Scrubbed(StrEnum):
+    """What a scrub came to."""
+
+    CLEAN = "clean"  # the files were rewritten without what was deleted
+    BUSY = "busy"  # somebody reads or writes: everything may still be there
+    FAILED = "failed"  # it was begun, and how far it came is not known
+    UNSUPPORTED = "unsupported"  # this store has no such means; the residuals say what stays
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScrubReport:
+    """Answer of scrub, and what stays although it went well."""
+
+    outcome: Scrubbed
+    residuals: frozenset[Residual] = frozenset()
 
 
 class StorageAdapter(Protocol):
@@ -185,6 +227,32 @@ class SourceAdapter(Protocol):
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, revoke, raise the revision and set tombstones, in one transaction per job."""
+
+
+@runtime_checkable
+class PhysicalStore(Protocol):
+    """A storage whose bytes can be looked at.
+
+    `store` names its files: adapters whose bytes share files give the same name. A scrub is
+    done once for many jobs, and a scan after it looks for all of them.
+    """
+
+    store: str
+
+    def scrub(self) -> ScrubReport:
+        """Rewrite the files without what was deleted: VACUUM, checkpoint, rewrite of logs."""
+
+    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
+        """Give every file that the store keeps, sidecars and logs included, and keep them still meanwhile."""
+
+    def live_values(self) -> Iterable[bytes]:
+        """Give the values of all live records, as the files hold them: bytes that others hold too are no residue."""
+
+    def plant(self, marker: bytes) -> None:
+        """Store 32 bytes of ASCII as a live record; those of an earlier scan that has died are taken away."""
+
+    def uproot(self, marker: bytes) -> None:
+        """Take a marker away."""
 
 
 class PerOrder:
