@@ -94,7 +94,7 @@ class Residual(Code):
     PROVIDER_COPY = "provider_copy", "The provider keeps copies by its own schedule."
     NOT_PROBEABLE = (
         "not_probeable",
-        "A value is too short, or was named with too many others, to be looked for in files.",
+        "A value is too short, or one of too many, to be looked for in files.",
     )
     SHARED_TEXT = "shared_text", "Another live record holds the same bytes, so seeing them says nothing."
     NOT_SCANNABLE = "not_scannable", "A file is compressed or encrypted: what lies in it cannot be seen."
