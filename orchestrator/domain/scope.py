@@ -24,11 +24,10 @@ class Scope:
 
     def __post_init__(self) -> None:
         """Refuse what could match more than one scope."""
-        for name in ("tenant", "user", "project"):
-            value = getattr(self, name)
-            if name == "project" and value is None:
-                continue
-            check_part(name, value)
+        check_part("tenant", self.tenant)
+        check_part("user", self.user)
+        if self.project is not None:
+            check_part("project", self.project)
 
     def canonical(self) -> str:
         """Give the scope as a compact JSON array: no delimiter can make two scopes one.

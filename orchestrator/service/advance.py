@@ -119,7 +119,8 @@ def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
     required = [store for store in stores if store.required and store.name not in job.waived]
     if _unfinished(job, Phase.FIND, required):
         return []
-    late = tuple(s.name for s in stores if s.name not in _adapters(job, Phase.FIND))
+    finding = _adapters(job, Phase.FIND)
+    late = tuple(store.name for store in stores if store.name not in finding)
     if late:  # an adapter that was registered while the job ran
         return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(1, late)]
     if job.found_in_first_pass and not any(t.find_pass == 2 for t in job.tallies):  # noqa: PLR2004 - the second pass

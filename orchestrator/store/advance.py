@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -25,6 +27,7 @@ from orchestrator.service.advance import (
 )
 from orchestrator.store import bulk, follow
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.follow import NewUnit
 from orchestrator.store.pages import Page, pages
 
@@ -35,10 +38,60 @@ _STAMP = {
     JobState.COMPLETED: "completed_at_us",
     JobState.CANCELLED: "cancelled_at_us",
 }
-_OPEN = [s.value for s in JobState if s not in {JobState.COMPLETED, JobState.CANCELLED}]
-_j, _u, _g = t.jobs.c, t.units.c, t.targets.c
-_CURRENT_UNITS = (_u.job_id == _j.id) & (_u.round == _j.round)
+_FORGETTING = {JobState.VERIFIED, JobState.CANCELLED}
+_j, _u, _g, _r, _w = t.jobs.c, t.units.c, t.targets.c, t.receipts.c, t.waivers.c
+_IS_OPEN = _j.state.in_([t.written(s) for s in JobState if s not in {JobState.COMPLETED, JobState.CANCELLED}])
 _UNIT_IS_OPEN = (_u.status != t.DONE) & _u.status.in_([t.PENDING, t.RUNNING])  # the first term names the index
+
+
+def _that_have(row: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return sa.select(_j.id).where(among(_j.id), sa.exists().where(row))
+
+
+def _waived(c: sa.ColumnCollection[str, sa.ColumnElement[Any]]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(_w.job_id == c["job_id"], _w.adapter == c["adapter"])
+
+
+def _move_to(to: JobState) -> sa.Update:
+    forgotten = dict.fromkeys(("user_id", "project", "selector_value")) if to in _FORGETTING else {}
+    move = t.jobs.update().where(among(_j.id), _j.state == sa.bindparam("old"))
+    return move.values({"state": to.value, _STAMP[to]: sa.bindparam("now"), **forgotten})
+
+
+_LOCKED: Final = (
+    sa.select(_j.id, _j.state, _j.purpose, _j.round).where(among(_j.id), _IS_OPEN).order_by(_j.id).with_for_update()
+)
+# A unit from which nothing can follow before it has ended: most jobs have one, after most commits.
+_WAITING: Final = (
+    sa.select(_u.job_id)
+    .distinct()
+    .where(among(_u.job_id), _UNIT_IS_OPEN, _u.required == 1, _u.item_ref.is_(None), ~_waived(_u))
+)
+_KIND = (_u.job_id, _u.adapter, _u.phase, _u.find_pass, _u.item_ref.is_not(None))
+_COUNTED: Final = (
+    sa.select(*_KIND, sa.func.sum(sa.case((_u.status != t.DONE, 1), else_=0)))
+    .join(t.jobs, (_u.job_id == _j.id) & (_u.round == _j.round))
+    .where(among(_j.id))
+    .group_by(*_KIND)
+)
+_FOUND_FIRST: Final = _that_have(
+    (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == sa.literal_column("1"))
+)
+# What a waived store still shows is no need of the job.
+_PRESENT: Final = _that_have((_r.job_id == _j.id) & (_r.round == _j.round) & (_r.outcome == "present") & ~_waived(_r))
+_WITH_WINDOWS: Final = _that_have((t.windows.c.job_id == _j.id) & t.windows.c.closed_at_us.is_(None))
+_WAIVERS: Final = sa.select(_w.job_id, _w.adapter).where(among(_w.job_id))
+_ERASED_PAGES: Final = sa.select(_u.job_id, _u.round, _u.adapter, _u.page).where(
+    among(_u.job_id), _u.phase == Phase.ERASE.value
+)
+_MOVES: Final = {to: _move_to(to) for to in _STAMP}
+# What only a running job needs goes with its end. Where a find had paused may be a key of the store's own.
+_CLEARING: Final = (
+    t.fingerprints.delete().where(among(t.fingerprints.c.job_id)),
+    t.units.update().where(among(_u.job_id), _u.cursor.is_not(None)).values(cursor=None),
+    # Nobody waits for these any more.
+    t.units.update().where(among(_u.job_id), _u.status == t.PENDING).values(next_attempt_at_us=t.DUE_NEVER),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +106,7 @@ class Rules:
 def movable(connection: sa.Connection) -> list[str]:
     """Name the jobs that no unit keeps from moving: those that a sweep has to look at."""
     waiting = sa.exists().where(_u.job_id == _j.id, _UNIT_IS_OPEN, _u.required == 1)
-    query = sa.select(_j.id).where(_j.state.in_(_OPEN), ~waiting).order_by(_j.id)
+    query = sa.select(_j.id).where(_IS_OPEN, ~waiting).order_by(_j.id)
     return list(connection.execute(query).scalars())
 
 
@@ -73,28 +126,22 @@ def cancelled(connection: sa.Connection, job: str, now: int, worker: str) -> Non
 
 
 def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
-    query = sa.select(_j.id, _j.state, _j.purpose, _j.round).where(_j.id.in_(list(ids)), _j.state.in_(_OPEN))
-    locked = connection.execute(query.order_by(_j.id).with_for_update()).all()
+    locked = connection.execute(_LOCKED, {"ids": ids}).all()
     # Asked under the lock: of two last units that commit together, the second sees the first.
-    waiting = _waiting(connection, [row.id for row in locked])
+    waiting = _named(connection, _WAITING, [row.id for row in locked])
     jobs = [row for row in locked if row.id not in waiting]
     if not jobs:
         return []
-    which = _j.id.in_([row.id for row in jobs])
-    tallies, late = _tallies(connection, which)
-    r, w = t.receipts.c, t.windows.c
-    first_pass = (_g.job_id == _j.id) & (_g.round == _j.round) & (_g.find_pass == sa.literal_column("1"))
-    found = _with(connection, which, first_pass)
-    # What a waived store still shows is no need of the job.
-    passed = sa.exists().where(t.waivers.c.job_id == r.job_id, t.waivers.c.adapter == r.adapter)
-    seen = (r.job_id == _j.id) & (r.round == _j.round) & (r.outcome == "present") & ~passed
-    present = _with(connection, which, seen)
-    windows = _with(connection, which, (w.job_id == _j.id) & w.closed_at_us.is_(None))
+    tallies, late = _tallies(connection, [row.id for row in jobs])
+    # Asked of no more jobs than can need the answer: most are in another part of their way.
+    first = [job for job, counted in tallies.items() if max(tally.find_pass for tally in counted) == 1]
+    looked = [row.id for row in jobs if row.state == JobState.VERIFIED or _looks(tallies[row.id])]
+    found = _named(connection, _FOUND_FIRST, first)
+    present = _named(connection, _PRESENT, looked)
+    windows = _named(connection, _WITH_WINDOWS, looked)
     waived = defaultdict(set)
-    for row in connection.execute(
-        sa.select(t.waivers.c.job_id, t.waivers.c.adapter).join(t.jobs, t.waivers.c.job_id == _j.id).where(which)
-    ):
-        waived[row.job_id].add(row.adapter)
+    for job, adapter in connection.execute(_WAIVERS, {"ids": [row.id for row in jobs]}).all():
+        waived[job].add(adapter)
     unopened = _unopened(connection, [(row.id, row.round) for row in jobs if row.id in late])
     return [
         Standing(
@@ -113,55 +160,40 @@ def _standings(connection: sa.Connection, ids: Sequence[str]) -> list[Standing]:
     ]
 
 
-def _waiting(connection: sa.Connection, ids: Sequence[str]) -> Collection[str]:
-    """Name the jobs with a unit from which nothing can follow before it has ended: most, after most commits."""
-    passed = sa.exists().where(t.waivers.c.job_id == _u.job_id, t.waivers.c.adapter == _u.adapter)
-    open_ = (_u.job_id.in_(list(ids))) & _UNIT_IS_OPEN & (_u.required == 1) & _u.item_ref.is_(None)
-    return set(connection.execute(sa.select(_u.job_id).distinct().where(open_, ~passed)).scalars())
+def _looks(counted: Sequence[Tally]) -> bool:
+    return any(tally.phase is Phase.VERIFY for tally in counted)
 
 
-def _tallies(
-    connection: sa.Connection, which: sa.ColumnElement[bool]
-) -> tuple[Mapping[str, list[Tally]], Collection[str]]:
+def _named(connection: sa.Connection, query: sa.Select[Any], ids: Sequence[str]) -> Collection[str]:
+    """Name those of these jobs that a query gives."""
+    return set(connection.execute(query, {"ids": ids}).scalars().all()) if ids else ()
+
+
+def _tallies(connection: sa.Connection, ids: Sequence[str]) -> tuple[Mapping[str, list[Tally]], Collection[str]]:
     """Count the units of each job's round; name the jobs that have asked a source again for a freed item."""
     counted, late = defaultdict(list), set()
-    group = (_u.job_id, _u.adapter, _u.phase, _u.find_pass, _u.item_ref.is_not(None).label("of_items"))
-    query = sa.select(
-        *group,
-        sa.func.sum(sa.case((_u.status != t.DONE, 1), else_=0)).label("unfinished"),
-    )
-    for row in connection.execute(
-        query.join(t.jobs, _CURRENT_UNITS).where(which).group_by(*group[:4], _u.item_ref.is_not(None))
-    ):
-        counted[row.job_id].append(
-            Tally(
-                adapter=row.adapter,
-                phase=Phase(row.phase),
-                find_pass=row.find_pass,
-                unfinished=row.unfinished,
-                of_items=bool(row.of_items),
-            )
-        )
-        if row.of_items and row.phase == Phase.REVOKE.value:
-            late.add(row.job_id)
+    for job, *kind in connection.execute(_COUNTED, {"ids": ids}).all():
+        tally = _tally(*kind)
+        counted[job].append(tally)
+        if tally.of_items and tally.phase is Phase.REVOKE:
+            late.add(job)
     return counted, late
 
 
-def _with(connection: sa.Connection, which: sa.ColumnElement[bool], row: sa.ColumnElement[bool]) -> frozenset[str]:
-    """Name the jobs for which there is such a row."""
-    return frozenset(connection.execute(sa.select(_j.id).where(which, sa.exists().where(row))).scalars())
+@lru_cache  # most jobs are counted alike
+def _tally(adapter: str, phase: str, find_pass: int, of_items: int, unfinished: int) -> Tally:
+    return Tally(
+        adapter=adapter, phase=Phase(phase), find_pass=find_pass, unfinished=unfinished, of_items=bool(of_items)
+    )
 
 
 def _unopened(connection: sa.Connection, jobs: Sequence[tuple[str, int]]) -> Collection[str]:
     """Name the jobs with a page of targets that no erase unit has taken up."""
     if not jobs:
         return ()
-    query = sa.select(_u.job_id, _u.adapter, _u.page).where(_u.job_id.in_([job for job, _ in jobs]))
     rounds = dict(jobs)
-    query = query.add_columns(_u.round).where(_u.phase == Phase.ERASE.value)
-    opened = {
-        (row.job_id, row.adapter, row.page) for row in connection.execute(query) if row.round == rounds[row.job_id]
-    }
+    rows = connection.execute(_ERASED_PAGES, {"ids": list(rounds)}).all()
+    opened = {(row.job_id, row.adapter, row.page) for row in rows if row.round == rounds[row.job_id]}
     return {
         job
         for job, found in pages(connection, jobs).items()
@@ -174,7 +206,7 @@ def _move(
 ) -> list[tuple[str, JobState]]:
     """Log the moves, then make them by compare-and-set; the raw ids go with the end of the looking."""
     state = {job.id: job.state for job, _ in wanted}
-    for to, stamp in _STAMP.items():
+    for to in _STAMP:
         ids = [job.id for job, new in wanted if new is to]
         if not ids:
             continue
@@ -183,25 +215,13 @@ def _move(
             for i in ids
         ]
         bulk.insert(connection, t.transitions, logged)
-        values: dict[str, object] = {"state": to.value, stamp: now}
-        if to in {JobState.VERIFIED, JobState.CANCELLED}:
-            values |= {"user_id": None, "project": None, "selector_value": None}
-            _clear(connection, ids)
+        for statement in _CLEARING if to in _FORGETTING else ():
+            connection.execute(statement, {"ids": ids})
         for old in {state[i] for i in ids}:
             same = [i for i in ids if state[i] is old]
-            connection.execute(t.jobs.update().where(_j.id.in_(same), _j.state == old.value).values(**values))
+            connection.execute(_MOVES[to], {"ids": same, "old": old.value, "now": now})
         state.update(dict.fromkeys(ids, to))
     return [(job.id, to) for job, to in wanted]
-
-
-def _clear(connection: sa.Connection, ids: Sequence[str]) -> None:
-    """Take what only a running job needs; units that nobody waits for are due never."""
-    connection.execute(t.fingerprints.delete().where(t.fingerprints.c.job_id.in_(ids)))
-    # Where a find had paused may be a key of the store's own; it is of no more use.
-    paused = (_u.job_id.in_(ids)) & _u.cursor.is_not(None)
-    connection.execute(t.units.update().where(paused).values(cursor=None))
-    waiting = (_u.job_id.in_(ids)) & (_u.status == t.PENDING)
-    connection.execute(t.units.update().where(waiting).values(next_attempt_at_us=t.DUE_NEVER))
 
 
 def _open(connection: sa.Connection, wanted: Sequence[tuple[Standing, Action]], rules: Rules) -> None:

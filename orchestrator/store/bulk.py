@@ -8,13 +8,15 @@ in one round trip.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 Rows = Sequence[Mapping[str, Any]]
 KEEP = "DO NOTHING"
 CHUNK = 5_000
+_KINDS: Final = {sa.Text: "text", sa.BigInteger: "bigint", sa.LargeBinary: "bytea"}
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, conflict: str | None = None) -> None:
@@ -26,9 +28,9 @@ def insert(connection: sa.Connection, table: sa.Table, rows: Rows, *, conflict: 
     head = f"INSERT INTO {table.name} ({', '.join(names)})"
     if connection.dialect.name == "sqlite":
         marks = ", ".join("?" * len(names))
-        _many(connection, f"{head} VALUES ({marks}){tail}", [tuple(row[n] for n in names) for row in rows])
+        _many(connection, f"{head} VALUES ({marks}){tail}", names, rows)
         return
-    text = f"{head} SELECT * FROM {_unnest(connection, table, names)}{tail}"  # noqa: S608 - names of our own columns
+    text = f"{head} SELECT * FROM {_unnest(table, names)}{tail}"  # noqa: S608 - names of our own columns
     for chunk in _chunks(rows):
         connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in names))
 
@@ -40,25 +42,26 @@ def update(connection: sa.Connection, table: sa.Table, key: str, rows: Rows) -> 
     names = [name for name in rows[0] if name != key]
     if connection.dialect.name == "sqlite":
         sets = ", ".join(f"{name} = ?" for name in names)
-        values = [(*(row[n] for n in names), row[key]) for row in rows]
         # The names are columns of our own tables; every value is bound.
-        _many(connection, f"UPDATE {table.name} SET {sets} WHERE {key} = ?", values)  # noqa: S608
+        _many(connection, f"UPDATE {table.name} SET {sets} WHERE {key} = ?", [*names, key], rows)  # noqa: S608
         return
     sets = ", ".join(f"{name} = new.{name}" for name in names)
     for chunk in _chunks(rows):
-        given = f"{_unnest(connection, table, [key, *names])} AS new ({', '.join([key, *names])})"
+        given = f"{_unnest(table, [key, *names])} AS new ({', '.join([key, *names])})"
         text = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {table.name}.{key} = new.{key}"  # noqa: S608
         connection.exec_driver_sql(text, tuple([row[n] for row in chunk] for n in (key, *names)))
 
 
-def _many(connection: sa.Connection, text: str, values: list[tuple[Any, ...]]) -> None:
-    connection.exec_driver_sql(text, values)
+def _many(connection: sa.Connection, text: str, names: Sequence[str], rows: Rows) -> None:
+    # Of one name alone an itemgetter gives the bare value.
+    values = map(itemgetter(*names), rows) if len(names) > 1 else ((row[names[0]],) for row in rows)
+    connection.exec_driver_sql(text, list(values))
 
 
 def _chunks(rows: Rows) -> list[Rows]:
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
-def _unnest(connection: sa.Connection, table: sa.Table, names: Sequence[str]) -> str:
-    kinds = [table.c[name].type.compile(dialect=connection.dialect) for name in names]
+def _unnest(table: sa.Table, names: Sequence[str]) -> str:
+    kinds = [_KINDS[type(table.c[name].type)] for name in names]
     return f"unnest({', '.join(f'%s::{kind}[]' for kind in kinds)})"

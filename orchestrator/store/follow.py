@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -17,12 +17,46 @@ from orchestrator.domain.job import Store
 from orchestrator.domain.unit import Claimed, Finished, Phase, unit_id
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
-from orchestrator.store.clock import read_now
+from orchestrator.store.among import among
+from orchestrator.store.clock import now_us
 from orchestrator.store.pages import NOWHERE, OF_ITEMS, JobRound, by_round, pages
 
 _g, _u, _j = t.targets.c, t.units.c, t.jobs.c
 LAST_PASS = 2
 _STRIDE = 2**20
+_TENANTS: Final = sa.select(_j.id, _j.tenant, now_us().label("now")).where(among(_j.id))
+
+
+def _after_known() -> sa.Select[Any]:
+    """Ask for each unit where the known targets go on: the next page of the same adapter, else the next adapter."""
+    of_pass = (_g.job_id == _u.job_id) & (_g.round == _u.round) & (_g.find_pass == _u.find_pass - 1)
+    page = sa.select(sa.func.min(_g.page)).where(of_pass, _g.adapter == _u.known_adapter, _g.page > _u.known_page)
+    # Said here, because it stands two levels deep: left alone it would look through the units of all jobs.
+    adapter = sa.select(sa.func.min(_g.adapter)).where(of_pass, _g.adapter > _u.known_adapter).correlate(t.units)
+    later = t.targets.alias()
+    first = sa.select(sa.func.min(later.c.page)).where(
+        *(later.c[name] == _u[name] for name in ("job_id", "round")),
+        later.c.find_pass == _u.find_pass - 1,
+        later.c.adapter == adapter.scalar_subquery(),
+    )
+    return sa.select(
+        _u.id,
+        _u.known_adapter,
+        page.scalar_subquery().label("page"),
+        adapter.scalar_subquery().label("next"),
+        first.scalar_subquery().label("first"),
+    ).where(among(_u.id))
+
+
+def _highest(table: sa.Table) -> sa.Select[Any]:
+    c = table.c
+    query = sa.select(c.job_id, c.adapter, sa.func.max(c.page).label("page"))
+    query = query.where(among(c.job_id), c.round == sa.bindparam("round"), c.page < OF_ITEMS // 2)
+    return query.group_by(c.job_id, c.adapter)
+
+
+_AFTER_KNOWN: Final = _after_known()
+_HIGHEST: Final = (_highest(t.targets), _highest(t.units))
 
 
 class NewUnit(NamedTuple):
@@ -46,9 +80,10 @@ def open_units(
     if not wanted:
         return
     required = {store.name: int(store.required) for store in stores}
-    due = read_now(connection) + pause_us
-    query = sa.select(_j.id, _j.tenant).where(_j.id.in_({new.job for new in wanted}))
-    tenants = {job: tenant for job, tenant in connection.execute(query)}  # noqa: C416 - a row is not typed as a pair
+    found = connection.execute(_TENANTS, {"ids": {new.job for new in wanted}}).all()
+    tenants = {row.id: row.tenant for row in found}
+    # Whatever is opened together is due together, by the database's clock.
+    due = max(row.now for row in found) + pause_us
     rows = [
         {
             "tenant": tenants[new.job],
@@ -148,24 +183,8 @@ def _known_after(connection: sa.Connection, units: Sequence[Claimed]) -> Mapping
     """Give for each find unit the adapter and page of the known targets that come after its own."""
     if not units:
         return {}
-    of_pass = (_g.job_id == _u.job_id) & (_g.round == _u.round) & (_g.find_pass == _u.find_pass - 1)
-    page = sa.select(sa.func.min(_g.page)).where(of_pass, _g.adapter == _u.known_adapter, _g.page > _u.known_page)
-    adapter = sa.select(sa.func.min(_g.adapter)).where(of_pass, _g.adapter > _u.known_adapter)
-    later = t.targets.alias()
-    first = sa.select(sa.func.min(later.c.page)).where(
-        *(later.c[name] == _u[name] for name in ("job_id", "round")),
-        later.c.find_pass == _u.find_pass - 1,
-        later.c.adapter == adapter.scalar_subquery(),
-    )
-    query = sa.select(
-        _u.id,
-        _u.known_adapter,
-        page.scalar_subquery().label("page"),
-        adapter.scalar_subquery().label("next"),
-        first.scalar_subquery().label("first"),
-    ).where(_u.id.in_([unit.order.key for unit in units]))
     found: dict[str, tuple[str, int]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_AFTER_KNOWN, {"ids": [unit.order.key for unit in units]}).all():
         if row.page is not None:
             found[row.id] = (row.known_adapter, row.page)
         elif row.next is not None:
@@ -176,12 +195,9 @@ def _known_after(connection: sa.Connection, units: Sequence[Claimed]) -> Mapping
 def _used(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[tuple[str, str], int]:
     """Give the highest page in use of each job and adapter, -1 for none; pages of held items are numbered apart."""
     used: dict[tuple[str, str], int] = defaultdict(lambda: -1)
-    for table in (t.targets, t.units):
-        c = table.c
+    for query in _HIGHEST:
         for round_, ids in by_round(jobs):
-            query = sa.select(c.job_id, c.adapter, sa.func.max(c.page).label("page"))
-            query = query.where(c.job_id.in_(ids), c.round == round_, c.page < OF_ITEMS // 2)
-            for row in connection.execute(query.group_by(c.job_id, c.adapter)):
+            for row in connection.execute(query, {"ids": ids, "round": round_}).all():
                 used[row.job_id, row.adapter] = max(used[row.job_id, row.adapter], row.page)
     return used
 

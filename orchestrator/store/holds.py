@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -18,11 +19,13 @@ from orchestrator.domain.job import Purpose
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.clock import micros, moment
 
 _h, _j, _u = t.holds.c, t.jobs.c, t.units.c
 _OF_SUBJECT = (_h.tenant == _j.tenant) & (_h.subject_ref == _j.subject_ref)
 _ACTIVE = _OF_SUBJECT & _h.released_at_us.is_(None)
+_OF_JOBS: Final = sa.select(_j.id, _h.item_ref).where(_ACTIVE, among(_j.id), _j.purpose == Purpose.ERASE.value)
 
 
 def waits_for_hold() -> sa.ColumnElement[bool]:
@@ -85,8 +88,7 @@ def enforce(connection: sa.Connection, now_us: int) -> list[str]:
 
 def active(connection: sa.Connection, jobs: Sequence[str]) -> list[tuple[str, str | None]]:
     """Give for each of these jobs the items under a hold, or None where its whole subject is."""
-    query = sa.select(_j.id, _h.item_ref).where(_ACTIVE, _j.id.in_(list(jobs)), _j.purpose == Purpose.ERASE.value)
-    return [(row.id, row.item_ref) for row in connection.execute(query)]
+    return [(row.id, row.item_ref) for row in connection.execute(_OF_JOBS, {"ids": jobs})]
 
 
 def listed(

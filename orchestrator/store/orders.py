@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,21 +18,30 @@ from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.unit import Claimed, Phase, unit_id
 from orchestrator.store import bulk, holds
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.clock import moment, read_now
 from orchestrator.store.pages import NOWHERE, OF_ITEMS, pages
 from orchestrator.store.units import give_back
 
 MAX_ROUNDS: Final = 5
 _u, _j, _g = t.units.c, t.jobs.c, t.targets.c
-_HANDLE = (_g.kind, _g.handle, _g.version, _g.derived_of)
-_FOUND_IN = sa.case((_u.phase == Phase.FIND.value, _u.find_pass - 1), else_=0)
-_OWN = (
-    (_g.job_id == _u.job_id)
-    & (_g.adapter == _u.adapter)
-    & (_g.round == _u.round)
-    & (_g.page == _u.page)
-    & _u.phase.in_([Phase.ERASE.value, Phase.VERIFY.value])
+_OURS: Final[sa.Select[Any]] = (
+    sa.select(
+        *(_u.id, _u.job_id, _u.adapter, _u.phase, _u.page, _u.round, _u.find_pass, _u.item_ref, _u.required),
+        *(_u.known_adapter, _u.known_page, _u.cursor, _u.attempts, _u.fence, _u.deadline_us),
+        *(_j.tenant.label("whose"), _j.user_id, _j.project, _j.selector_kind, _j.selector_value),
+        *(_j.revision, _j.reason_code),
+    )
+    .join(t.jobs, _j.id == _u.job_id)
+    .where(among(_u.id), _u.status == t.RUNNING, _u.lease_owner == sa.bindparam("owner"))
+    .order_by(_u.id)
 )
+_UNREVOKED: Final = sa.select(_u.job_id, _u.item_ref).where(
+    *(among(_u.job_id), _u.phase == Phase.REVOKE.value, _u.status != t.DONE, _u.item_ref.is_not(None))
+)
+_OF_TARGETS: Final = {Phase.ERASE.value, Phase.VERIFY.value}
+_FOUND_IN = sa.case((_u.phase == Phase.FIND.value, _u.find_pass - 1), else_=0)
+_OWN = (_g.job_id == _u.job_id) & (_g.adapter == _u.adapter) & (_g.round == _u.round) & (_g.page == _u.page)
 _KNOWN = (
     (_g.job_id == _u.job_id)
     & (_g.adapter == _u.known_adapter)
@@ -39,38 +49,27 @@ _KNOWN = (
     & (_g.page == _u.known_page)
     & (_g.find_pass == _FOUND_IN)
 )
+_HANDLES = sa.select(_u.id, _g.kind, _g.handle, _g.version, _g.derived_of).where(among(_u.id))
+_OWN_TARGETS: Final = _HANDLES.join(t.targets, _OWN)
+_KNOWN_TARGETS: Final = _HANDLES.join(t.targets, _KNOWN)
+_IN_ORDER: Final = attrgetter("kind", "id", "version")
 
 
 def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Claimed]:
     """Build the orders of the units that `owner` still holds; those under a hold by now are given back."""
-    rows = connection.execute(
-        sa.select(
-            t.units,
-            *(
-                _j.tenant.label("whose"),
-                _j.user_id,
-                _j.project,
-                _j.selector_kind,
-                _j.selector_value,
-                _j.revision,
-                _j.reason_code,
-            ),
-        )
-        .join(t.jobs, _j.id == _u.job_id)
-        .where(_u.id.in_(list(ids)), _u.status == t.RUNNING, _u.lease_owner == owner)
-        .order_by(_u.id)
-    ).all()
+    rows = connection.execute(_OURS, {"ids": ids, "owner": owner}).all()
     held: dict[str, set[str | None]] = defaultdict(set)
     for job, item in holds.active(connection, [row.job_id for row in rows]):
         held[job].add(item)
-    unrevoked = _unrevoked(connection, [row.job_id for row in rows])
     # The raw ids of a job that has ended meanwhile are gone: an optional store came too late.
-    kept = [r.id for r in rows if r.user_id is None or held[r.job_id].intersection({None, r.item_ref or None})]
-    give_back(connection, kept)
-    rows = [row for row in rows if row.id not in set(kept)]
+    kept = {r.id for r in rows if r.user_id is None or not held[r.job_id].isdisjoint((None, r.item_ref))}
+    if kept:
+        give_back(connection, kept)
+        rows = [row for row in rows if row.id not in kept]
     _look_from(connection, rows)
-    own = _targets(connection, _OWN, [row.id for row in rows])
-    known = _targets(connection, _KNOWN, [row.id for row in rows])
+    unrevoked = _unrevoked(connection, [row.job_id for row in rows if row.phase == Phase.ERASE.value])
+    own = _targets(connection, _OWN_TARGETS, [row.id for row in rows if row.phase in _OF_TARGETS])
+    known = _targets(connection, _KNOWN_TARGETS, [row.id for row in rows if row.known_adapter != NOWHERE])
     claimed = []
     for row in rows:
         items = {item for item in held[row.job_id] if item is not None}
@@ -103,11 +102,9 @@ def _look_from(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
 def _unrevoked(connection: sa.Connection, jobs: Sequence[str]) -> Mapping[str, set[str]]:
     """Name the items that a source has left and not revoked yet: erasing one first would leave nothing to look from."""
     left: dict[str, set[str]] = defaultdict(set)
-    query = sa.select(_u.job_id, _u.item_ref).where(
-        _u.job_id.in_(list(jobs)), _u.phase == Phase.REVOKE.value, _u.status != t.DONE, _u.item_ref.is_not(None)
-    )
-    for job, item in connection.execute(query):
-        left[job].add(item)
+    if jobs:
+        for job, item in connection.execute(_UNREVOKED, {"ids": jobs}).all():
+            left[job].add(item)
     return left
 
 
@@ -141,14 +138,15 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
     )
 
 
-def _targets(connection: sa.Connection, page: sa.ColumnElement[bool], ids: Sequence[str]) -> Mapping[str, list[Target]]:
-    query = sa.select(_u.id, *_HANDLE).join(t.targets, page).where(_u.id.in_(list(ids)))
+def _targets(connection: sa.Connection, query: sa.Select[Any], ids: Sequence[str]) -> Mapping[str, list[Target]]:
     found: dict[str, list[Target]] = defaultdict(list)
-    for unit, kind, handle, version, derived_of in connection.execute(query):
+    if not ids:
+        return found
+    for unit, kind, handle, version, derived_of in connection.execute(query, {"ids": ids}).all():
         found[unit].append(Target(kind=kind, id=handle, version=version, derived_of=derived_of))
     # Sorted here: asked for the order, SQLite goes along the primary key through all targets of the job.
     for targets in found.values():
-        targets.sort(key=lambda target: (target.kind, target.id, target.version))
+        targets.sort(key=_IN_ORDER)
     return found
 
 

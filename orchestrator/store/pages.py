@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import sqlalchemy as sa
 
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 
 OF_ITEMS: Final = 2**30
 """Pages of held items are numbered from here downwards, the others from 0 upwards."""
@@ -16,6 +17,12 @@ NOWHERE: Final = ""
 """The adapter of a unit that looks from no known target; workers of release 0001 write NULL and mean any."""
 _g = t.targets.c
 JobRound = tuple[str, int]
+_PAGES: Final = (
+    sa.select(_g.job_id, _g.adapter, _g.page, _g.find_pass, _g.item_ref)
+    .distinct()
+    .where(among(_g.job_id), _g.round == sa.bindparam("round"))
+    .order_by(_g.job_id, _g.adapter, _g.page)
+)
 
 
 class Page(NamedTuple):
@@ -31,14 +38,8 @@ def pages(connection: sa.Connection, jobs: Sequence[JobRound]) -> Mapping[str, l
     """Give the pages of targets of each job in its round, in order."""
     found: dict[str, list[Page]] = defaultdict(list)
     for round_, ids in by_round(jobs):
-        query = (
-            sa.select(_g.job_id, _g.adapter, _g.page, _g.find_pass, _g.item_ref)
-            .distinct()
-            .where(_g.job_id.in_(ids), _g.round == round_)
-            .order_by(_g.job_id, _g.adapter, _g.page)
-        )
-        for row in connection.execute(query):
-            found[row.job_id].append(Page(row.adapter, row.page, row.find_pass, row.item_ref))
+        for job, *page in connection.execute(_PAGES, {"ids": ids, "round": round_}).all():
+            found[job].append(Page(*page))
     return found
 
 

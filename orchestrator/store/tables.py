@@ -42,6 +42,11 @@ receipts: Final = _table(
 )
 windows: Final = _table("retention_windows", "job_id adapter copy_handle", "until_us closed_at_us")
 waivers: Final = _table("waivers", "job_id adapter reason_code granted_by_ref", "at_us")
+scrub_runs: Final = _table(
+    "scrub_runs",
+    "id store lease_owner outcome residuals error_code",
+    "lease_until_us started_at_us finished_at_us control_found",
+)
 fingerprints: Final = _table("fingerprints", "job_id mac", "roll")
 tombstones: Final = _table("tombstones", "tenant key_id mac kind job_id reason_code", "cut_off created_at_us")
 holds: Final = _table(
@@ -54,7 +59,12 @@ health: Final = _table("adapter_health", "adapter breaker", "failures open_until
 DUE_NEVER: Final = 2**62
 """When a unit of an ended job is due: nobody waits for it any more."""
 
-PENDING: Final = sa.literal_column("'pending'", sa.Text)
-RUNNING: Final = sa.literal_column("'running'", sa.Text)
-DONE: Final = sa.literal_column("'done'", sa.Text)
-"""States of a unit, written into the statement: no database takes a partial index for a bound value."""
+
+def written(word: str) -> sa.ColumnClause[str]:
+    """Give a word of ours as it stands in the statement: no database takes a partial index for a bound value."""
+    return sa.literal_column(f"'{word}'", sa.Text)
+
+
+PENDING: Final = written("pending")
+RUNNING: Final = written("running")
+DONE: Final = written("done")

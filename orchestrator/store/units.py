@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -12,11 +12,12 @@ from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk, health
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.clock import now_us, read_now
 from orchestrator.store.holds import waits_for_hold
 
 _ORDER: Final = [Phase.REVOKE, Phase.FIND, Phase.ERASE, Phase.VERIFY]
-_ENDED: Final = [JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value]
+_ENDED: Final = [t.written(state) for state in (JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED)]
 _u, _j = t.units.c, t.jobs.c
 # The one definition of what may be claimed: `due` and `claim` cannot disagree about it.
 _CLAIMABLE: Final = (
@@ -66,6 +67,19 @@ _AGAIN: Final = (
 _DUE: Final[sa.Select[Any]] = (
     sa.select(sa.literal_column("1")).select_from(_WITH_JOBS).where(_OF_PHASE, _CLAIMABLE).limit(1)
 )
+_TAKE: Final = (
+    t.units.update()
+    .where(among(_u.id), _u.status == t.PENDING)
+    .values(
+        status="running",
+        lease_owner=sa.bindparam("owner"),
+        lease_until_us=sa.bindparam("until"),
+        deadline_us=sa.bindparam("deadline"),
+        fence=_u.fence + 1,
+        attempts=_u.attempts + 1,
+    )
+    .returning(_u.id)
+)
 
 
 def claim(
@@ -89,23 +103,14 @@ def claim(
     # A unit that failed is tried alone, so that one bad order cannot hold the others of its batch. It comes before
     # whatever became due after it: new work must not keep it waiting for ever.
     chosen = again if again and (not first or again[0].due <= min(row.due for row in first)) else first
-    taken = connection.execute(
-        t.units.update()
-        .where(_u.id.in_([row.id for row in chosen]), _u.status == t.PENDING)
-        .values(
-            status="running",
-            lease_owner=owner,
-            lease_until_us=now + lease_us,
-            deadline_us=deadline_us,
-            fence=_u.fence + 1,
-            attempts=_u.attempts + 1,
-        )
-        .returning(_u.id)
-    )
-    return sorted(taken.scalars())
+    if not chosen:
+        return []
+    leased = {"owner": owner, "until": now + lease_us, "deadline": deadline_us}
+    taken = connection.execute(_TAKE, {"ids": [row.id for row in chosen], **leased})
+    return sorted(taken.scalars().all())
 
 
-def give_back(connection: sa.Connection, ids: Sequence[str]) -> None:
+def give_back(connection: sa.Connection, ids: Collection[str]) -> None:
     """Make units claimable again whose adapter was not called: that is no attempt."""
     connection.execute(
         t.units.update()
