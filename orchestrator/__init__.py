@@ -13,8 +13,11 @@ from orchestrator.domain.contract import (
     Fingerprint,
     Holding,
     PerOrder,
+    PhysicalStore,
     Revocation,
     Role,
+    Scrubbed,
+    ScrubReport,
     Seen,
     SourceAdapter,
     StorageAdapter,
@@ -44,6 +47,7 @@ from orchestrator.gate.decide import Gate, Origin, TombstoneLookup, Write
 from orchestrator.gate.fingerprint import candidate_tokens, distinctive_tokens, fold
 from orchestrator.gate.keyring import Keyring
 from orchestrator.registry import AdapterContext
+from orchestrator.scan import sqlite as sqlite_files
 
 
 def open_adapter(state_dir: Path | None, name: str) -> StorageAdapter:
@@ -78,6 +82,7 @@ __all__ = [
     "Origin",
     "PerOrder",
     "Permanent",
+    "PhysicalStore",
     "Reason",
     "Refusal",
     "Refused",
@@ -85,6 +90,8 @@ __all__ = [
     "Revocation",
     "Role",
     "Scope",
+    "ScrubReport",
+    "Scrubbed",
     "Seen",
     "Selector",
     "SelectorKind",
@@ -102,4 +109,5 @@ __all__ = [
     "distinctive_tokens",
     "fold",
     "open_adapter",
+    "sqlite_files",
 ]

@@ -6,17 +6,18 @@ import contextlib
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 import structlog
 
 from orchestrator import crash, logs, settings
-from orchestrator.domain.contract import StorageAdapter
+from orchestrator.domain.contract import PhysicalStore, StorageAdapter
 from orchestrator.domain.errors import ExpungeError, InvalidRequest
 from orchestrator.domain.job import Store
 from orchestrator.domain.ports import Budgets, Clock
@@ -26,7 +27,11 @@ from orchestrator.gate.fingerprint import keyed_hash
 from orchestrator.gate.keyring import Keyring
 from orchestrator.ids import uuid7
 from orchestrator.registry import AdapterContext, load_adapters, resolve
+from orchestrator.scan.fingerprints import Fingerprinter
+from orchestrator.scan.keys import Keys
+from orchestrator.scan.process import ProcessScanner
 from orchestrator.service.accept import Acceptance, days_later, one_month_later
+from orchestrator.service.look import Bytes
 from orchestrator.service.run_batch import Engine
 from orchestrator.state_directory import databases, make_file, make_private
 from orchestrator.store.advance import Rules
@@ -121,20 +126,44 @@ def open_engine(control: Control, names: list[str] | None = None) -> Engine:
         batch=config.engine.batch,
         crash=control.ledger.crash,
         log=structlog.get_logger(),
+        bytes=_bytes(control, adapters),
     )
+
+
+def _bytes(control: Control, adapters: Mapping[str, StorageAdapter]) -> Bytes | None:
+    """Give what looking at bytes takes, where an open store is to be looked at so."""
+    physical = {name: adapters[name] for name in _physical(control.settings) if name in adapters}
+    for name, adapter in physical.items():
+        if not isinstance(adapter, PhysicalStore):
+            message = f'adapters.{name}.require = "physical": this store\'s files cannot be looked at; use "logical"'
+            raise InvalidRequest(message, field=f"adapters.{name}.require")
+    if not physical:
+        return None
+    scanner = ProcessScanner(Keys.derive(_keyring(control.settings)), control.settings.engine.unit_budget)
+    stores = cast("Mapping[str, PhysicalStore]", physical)
+    return Bytes(stores=stores, scanner=scanner, ledger=control.ledger, clock=control.clock)
+
+
+def _physical(config: settings.Settings) -> list[str]:
+    return [name for name, options in config.adapters.items() if settings.store(name, options).require == "physical"]
+
+
+def _keyring(config: settings.Settings) -> Keyring:
+    return Keyring.parse(settings.resolve_secret(config.keys.tombstone, config.state_dir))
 
 
 def context(control: Control) -> AdapterContext:
     """Give what an adapter is built with."""
     config = control.settings
-    gate = Gate(Keyring.parse(settings.resolve_secret(config.keys.tombstone, config.state_dir)))
+    ring = _keyring(config)
     log: Any = structlog.get_logger()
     return AdapterContext(
         clock=control.clock,
-        gate=gate,
+        gate=Gate(ring),
         log=log,
         state_dir=config.state_dir,
         call_timeout=config.engine.call_timeout,
+        fingerprinter=Fingerprinter.of(ring) if _physical(config) else None,
     )
 
 

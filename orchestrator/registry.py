@@ -14,6 +14,7 @@ from orchestrator.domain.contract import Role, StorageAdapter
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.ports import Clock
 from orchestrator.gate.decide import Gate
+from orchestrator.scan.fingerprints import Fingerprinter
 
 GROUP = "expunge.adapters"
 
@@ -33,6 +34,7 @@ class AdapterContext:
     """What an adapter is handed when it is built.
 
     `call_timeout` is how long its client waits for one answer, unless the adapter's own options say otherwise.
+    `fingerprinter` makes what a scan of files looks for; None where no store is looked at by its bytes.
     """
 
     clock: Clock
@@ -40,6 +42,7 @@ class AdapterContext:
     log: Log
     state_dir: Path
     call_timeout: timedelta = timedelta(seconds=30)
+    fingerprinter: Fingerprinter | None = None
 
 
 class AdapterFactory(Protocol):

@@ -56,7 +56,8 @@ class _Section(BaseModel):
 class EngineSettings(_Section):
     """How the engine works off units; the order of its time budgets is checked."""
 
-    batch: int = Field(50, ge=1, le=500, description="units in one claim")
+    # A larger batch costs less a unit; after a kill it repeats more calls.
+    batch: int = Field(100, ge=1, le=500, description="units in one claim")
     cap: int = Field(2, ge=1, le=64, description="running batches for each adapter")
     max_attempts: int = Field(5, ge=1, le=100, description="failures in a row before a unit is parked")
     backoff_base: Duration = Field(timedelta(seconds=2), description="first pause after a failure, doubled each time")
@@ -112,7 +113,9 @@ class StoreSettings(_Section):
     """What the engine reads of an adapter's section; all else in it is the adapter's own."""
 
     required: Annotated[StrictBool, BeforeValidator(_yes_or_no)] = Field(True, description="true or false")
-    require: Literal["logical"] = Field("logical", description="logical")
+    require: Literal["logical", "physical"] = Field(
+        "logical", description="what `verified` needs: logical, or physical (the bytes of its files as well)"
+    )
 
 
 class Settings(BaseSettings):

@@ -88,9 +88,13 @@ class Residual(Code):
     """What is known to be left after an erase, or could not be looked at."""
 
     WAL_ARCHIVE = "wal_archive", "Archived write-ahead logs may still hold the bytes."
-    DEAD_TUPLES = "dead_tuples", "The store keeps deleted rows until it is vacuumed."
+    DEAD_TUPLES = "dead_tuples", "Deleted rows stay in the store's files until their space is used again."
     FILE_SYSTEM = "file_system", "Blocks that the file system freed are outside the reach of a scan."
     APPEND_ONLY_LOG = "append_only_log", "The store's command log holds the bytes until it is rewritten."
+    SNAPSHOT = "snapshot", "The store's last snapshot holds the bytes until the next one is taken."
+    REPLICA_COPY = "replica_copy", "A replica keeps files of its own, which were not looked at."
+    WRITE_AHEAD_LOG = "write_ahead_log", "The store's log holds the bytes until its segments are used again."
+    PLANNER_SAMPLES = "planner_samples", "The planner's statistics hold samples of values until they are taken anew."
     PROVIDER_COPY = "provider_copy", "The provider keeps copies by its own schedule."
     NOT_PROBEABLE = (
         "not_probeable",

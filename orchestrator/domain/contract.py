@@ -233,11 +233,12 @@ class SourceAdapter(Protocol):
 class PhysicalStore(Protocol):
     """A storage whose bytes can be looked at.
 
-    `store` names its files: adapters whose bytes share files give the same name. A scrub is
-    done once for many jobs, and a scan after it looks for all of them.
+    `file_group` names its files: adapters whose bytes share files give the same name, and one
+    scrub of them runs at a time. A scrub is done once for many jobs, and a scan after it looks
+    for all of them.
     """
 
-    store: str
+    file_group: str
 
     def scrub(self) -> ScrubReport:
         """Rewrite the files without what was deleted: VACUUM, checkpoint, rewrite of logs."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
+from orchestrator.domain.contract import Fingerprint, Scrubbed
 from orchestrator.domain.hold import HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, Waiver
 from orchestrator.domain.states import JobState
@@ -43,6 +44,14 @@ class Swept:
     in_force: tuple[str, ...] = ()  # holds under which nothing can act any more
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a scan of files has to look for on behalf of a job; `unprobed`: some of its values it cannot look for."""
+
+    prints: frozenset[Fingerprint] = frozenset()
+    unprobed: bool = False
+
+
 class Ledger(Protocol):
     """The control database: the truth. Each method is one transaction."""
 
@@ -61,6 +70,15 @@ class Ledger(Protocol):
 
     def renew(self, owner: str) -> int:
         """Extend the leases that `owner` still holds; give how many."""
+
+    def wanted(self, jobs: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+        """Give what is to be looked for in files on behalf of each job."""
+
+    def open_scrub(self, store: str, owner: str) -> str | None:
+        """Begin a scrub of a store's files under a lease and give its id; None while another one runs."""
+
+    def close_scrub(self, run: str, outcome: Scrubbed, *, control_found: bool) -> bool:
+        """Write down what a scrub came to; False where its lease has ended and somebody has failed it."""
 
     def commit(self, owner: str, answers: Sequence[Answered], *, started_at: datetime) -> Committed:
         """Write what units that `owner` still holds came to, and move their jobs; drop the rest."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from uuid import UUID, uuid5
 
 from orchestrator.domain.codes import ErrorCode, Reason, Residual
-from orchestrator.domain.contract import EraseOrder, Target, Tombstone
+from orchestrator.domain.contract import EraseOrder, Fingerprint, Reach, Target, Tombstone
 from orchestrator.domain.retry import Park, RetryIn
 
 
@@ -64,6 +64,8 @@ class Receipt:
     extra: int = 0
     remaining: int = 0
     residuals: frozenset[Residual] = frozenset()
+    reach: Reach | None = None  # of a look
+    scrub_run: str | None = None  # on which a physical reach rests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ class Finished:
     receipt: Receipt | None
     targets: tuple[Target, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
     windows: tuple[tuple[str, datetime], ...] = ()
     no_lineage: int = 0
     revision: int | None = None

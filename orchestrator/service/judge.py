@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.domain.codes import ErrorCode
+from orchestrator.domain.codes import ErrorCode, Residual
 from orchestrator.domain.contract import MAX_PAGE, Erased, Holding, Revocation, Seen
 from orchestrator.domain.errors import BadAnswer, Permanent, Transient
 from orchestrator.domain.unit import Claimed, Finished, Outcome, Phase, Receipt
+from orchestrator.service.look import Looked
 
 
 def judge(unit: Claimed, answer: object) -> Finished:
@@ -22,6 +23,8 @@ def judge(unit: Claimed, answer: object) -> Finished:
         case Phase.ERASE, Erased():
             return _erased(unit, answer)
         case Phase.VERIFY, Seen():
+            return _seen(unit, Looked(seen=answer))
+        case Phase.VERIFY, Looked():
             return _seen(unit, answer)
         case _:
             raise BadAnswer
@@ -34,12 +37,16 @@ def _revoked(unit: Claimed, answer: Revocation) -> Finished:
         raise BadAnswer
     outcome = Outcome.REVOKED if count or unit.page else Outcome.NOTHING_FOUND
     # A revoked record still lies in the source: the receipt says so.
-    receipt = Receipt(outcome=outcome, expected=count, remaining=count)
+    if not 0 <= answer.unprobed <= count:
+        raise BadAnswer
+    residuals = frozenset({Residual.NOT_PROBEABLE} if answer.unprobed else ())
+    receipt = Receipt(outcome=outcome, expected=count, remaining=count, residuals=residuals)
     return Finished(
         claimed=unit,
         receipt=receipt,
         targets=answer.targets,
         tombstones=answer.tombstones,
+        fingerprints=answer.fingerprints,
         revision=answer.revision,
         left=answer.left,
         cursor=answer.cursor,
@@ -80,7 +87,8 @@ def _erased(unit: Claimed, answer: Erased) -> Finished:
     return Finished(claimed=unit, receipt=receipt, windows=tuple(answer.windows.items()))
 
 
-def _seen(unit: Claimed, answer: Seen) -> Finished:
+def _seen(unit: Claimed, looked: Looked) -> Finished:
+    answer = looked.seen
     if answer.remaining < 0:
         raise BadAnswer
     if answer.inconclusive:
@@ -89,7 +97,14 @@ def _seen(unit: Claimed, answer: Seen) -> Finished:
         # Another round would find what the last ones found: a person has to look.
         raise Permanent(code=ErrorCode.STILL_PRESENT)
     outcome = Outcome.PRESENT if answer.remaining else Outcome.ABSENT
-    receipt = Receipt(outcome=outcome, expected=len(unit.order.targets), remaining=answer.remaining)
+    receipt = Receipt(
+        outcome=outcome,
+        expected=len(unit.order.targets),
+        remaining=answer.remaining,
+        residuals=looked.residuals,
+        reach=looked.reach,
+        scrub_run=looked.run,
+    )
     return Finished(claimed=unit, receipt=receipt)
 
 

@@ -26,6 +26,7 @@ from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt
 from orchestrator.service.judge import judge
+from orchestrator.service.look import Bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,7 @@ class Engine:
     batch: int
     crash: Crash
     log: Any  # structlog's bound logger: its own type is Any
+    bytes: Bytes | None = None  # None: no store is looked at by its bytes
 
 
 def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
@@ -61,11 +63,13 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     engine.crash(CrashPoint.BEFORE_CALL, where)
     orders = [unit.order for unit in units]
     call = partial(verb(store, phase), orders)
+    if phase is Phase.VERIFY and engine.bytes is not None and adapter in engine.bytes.stores:
+        call = partial(engine.bytes.verify, adapter, owner, store.verify, orders)
     answers = answers_of(engine, partial(_in_time, engine, owner, orders[0].deadline, call), units)
     engine.crash(CrashPoint.AFTER_EFFECT, where)
     committed = engine.ledger.commit(owner, answers, started_at=started)
     engine.crash(CrashPoint.AFTER_COMMIT, where)
-    _tell(engine, answers, committed.dropped)
+    _tell(engine.log.bind(adapter=adapter, phase=phase.value), answers, committed.dropped)
     for job, state in committed.moved:
         engine.log.info("job.moved", job_id=job, state=state.value)
     return len(units)
@@ -144,18 +148,18 @@ def _failed(engine: Engine, unit: Claimed, error: Exception) -> Failed:
     return Failed(claimed=unit, code=code_of(error), then=then)
 
 
-def _tell(engine: Engine, answers: Sequence[Answered], dropped: frozenset[UUID]) -> None:
+def _tell(log: Any, answers: Sequence[Answered], dropped: frozenset[UUID]) -> None:  # noqa: ANN401 - see Engine.log
     for answer in answers:
         unit = answer.claimed
-        facts = {"job_id": str(unit.order.job), "adapter": unit.adapter, "phase": unit.phase.value}
+        job = str(unit.order.job)
         match answer:
             case _ if unit.order.unit in dropped:
-                engine.log.warning("answer.dropped", **facts, fence=unit.order.fence)
+                log.warning("answer.dropped", job_id=job, fence=unit.order.fence)
             case Failed(then=Park() as park):
-                engine.log.warning("unit.parked", **facts, error=answer.code.value, reason=park.reason.value)
+                log.warning("unit.parked", job_id=job, error=answer.code.value, reason=park.reason.value)
             case Failed():
-                engine.log.warning("unit.failed", **facts, error=answer.code.value, attempt=unit.order.attempt)
+                log.warning("unit.failed", job_id=job, error=answer.code.value, attempt=unit.order.attempt)
             case Finished(receipt=Receipt() as receipt):
-                engine.log.info("receipt.stored", **facts, outcome=receipt.outcome.value, erased=receipt.erased)
+                log.info("receipt.stored", job_id=job, outcome=receipt.outcome.value, erased=receipt.erased)
             case _:
-                engine.log.info("targets.found", **facts, targets=len(answer.targets))
+                log.info("targets.found", job_id=job, targets=len(answer.targets))

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -18,25 +19,30 @@ from orchestrator.domain.retry import Park, RetryIn
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt, unit_id
 from orchestrator.store import bulk, follow
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.clock import micros, read_now
 
-_u = t.units.c
+_u, _j = t.units.c, t.jobs.c
+_BODY: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _REVOKED = (
     "(job_id, adapter, round, kind, handle, version) DO UPDATE SET page = excluded.page, find_pass = 0, "
     "item_ref = NULL WHERE deletion_targets.find_pass <> 0"
 )
+_OURS: Final = (
+    sa.select(_u.id, _u.fence)
+    .where(among(_u.id), _u.status == t.RUNNING, _u.lease_owner == sa.bindparam("owner"))
+    .order_by(_u.id)
+    .with_for_update()
+)
+_REVISIONS: Final = sa.select(_j.id, _j.revision).where(among(_j.id)).order_by(_j.id).with_for_update()
 _FREE = {"lease_owner": None, "lease_until_us": None, "deadline_us": None}
+_END: Final = t.units.update().where(among(_u.id)).values(status="done", cursor=None, **_FREE)
 
 
 def still_ours(connection: sa.Connection, owner: str, answers: Sequence[Answered]) -> list[Answered]:
     """Give the answers whose unit this owner holds under the fence that it claimed."""
-    rows = connection.execute(
-        sa.select(_u.id, _u.fence)
-        .where(_u.id.in_([a.claimed.order.key for a in answers]), _u.status == t.RUNNING, _u.lease_owner == owner)
-        .order_by(_u.id)
-        .with_for_update()
-    )
-    held = {row.id: row.fence for row in rows}
+    keys = [a.claimed.order.key for a in answers]
+    held = {row.id: row.fence for row in connection.execute(_OURS, {"ids": keys, "owner": owner}).all()}
     return [a for a in answers if held.get(a.claimed.order.key) == a.claimed.order.fence]
 
 
@@ -50,7 +56,7 @@ def write(
 ) -> None:
     """Write the answers of units that are ours: targets, tombstones, receipts, attempts, next pages."""
     # A clock that was set back must not make a receipt end before it began.
-    finished = max(started, finished)
+    began, ended = micros(started), micros(max(started, finished))
     done = [a for a in answers if isinstance(a, Finished)]
     failed = [a for a in answers if isinstance(a, Failed)]
     insert = bulk.insert
@@ -58,15 +64,18 @@ def write(
     insert(
         connection,
         t.tombstones,
-        [row for a in done for row in _tombstone_rows(a, micros(finished))],
+        [row for a in done for row in _tombstone_rows(a, ended)],
         conflict=bulk.KEEP,
     )
+    insert(connection, t.fingerprints, [row for a in done for row in _print_rows(a)], conflict=bulk.KEEP)
     insert(connection, t.windows, [row for a in done for row in _window_rows(a)], conflict=bulk.KEEP)
     given = [(a, a.receipt) for a in done if a.receipt is not None]
-    insert(connection, t.receipts, [_receipt_row(a.claimed, r, micros(started), micros(finished)) for a, r in given])
+    insert(connection, t.receipts, [_receipt_row(a.claimed, r, began, ended) for a, r in given])
     _raise_revisions(connection, done)
-    ended = [{"id": a.claimed.order.key, "status": "done", "no_lineage": a.no_lineage, "cursor": None} for a in done]
-    bulk.update(connection, t.units, "id", [{**row, **_FREE} for row in ended])
+    if done:
+        connection.execute(_END, {"ids": [a.claimed.order.key for a in done]})
+    counted = [{"id": a.claimed.order.key, "no_lineage": a.no_lineage} for a in done if a.no_lineage]
+    bulk.update(connection, t.units, "id", counted)
     follow.next_pages(connection, done, stores)
     follow.after_holds(connection, done, stores)
     _fail(connection, failed)
@@ -83,9 +92,10 @@ def _write_targets(connection: sa.Connection, done: Sequence[Finished]) -> None:
 
 def _target_rows(answer: Finished) -> list[dict[str, object]]:
     unit = answer.claimed
+    job = str(unit.order.job)
     return [
         {
-            "job_id": str(unit.order.job),
+            "job_id": job,
             "adapter": unit.adapter,
             "kind": target.kind,
             "handle": target.id,
@@ -116,6 +126,11 @@ def _tombstone_rows(answer: Finished, at: int) -> list[dict[str, object]]:
     ]
 
 
+def _print_rows(answer: Finished) -> list[dict[str, object]]:
+    job = str(answer.claimed.order.job)
+    return [{"job_id": job, "roll": print_.roll, "mac": print_.mac} for print_ in answer.fingerprints]
+
+
 def _window_rows(answer: Finished) -> list[dict[str, object]]:
     unit = answer.claimed
     return [
@@ -143,10 +158,11 @@ def _receipt_row(unit: Claimed, receipt: Receipt, started: int, finished: int) -
         "scheduled": receipt.scheduled,
         "extra": receipt.extra,
         "remaining": receipt.remaining,
-        "reach": "logical" if unit.phase is Phase.VERIFY else None,
+        "reach": None if receipt.reach is None else receipt.reach.value,
+        "scrub_run_id": receipt.scrub_run,
         "residuals": json.dumps(sorted(receipt.residuals)),
     }
-    body = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    body = _BODY.encode(said).encode()
     number = str(unit_id(unit.order.unit, unit.adapter, unit.phase, unit.page, unit.order.round))
     return {**said, "id": number, "body": body, "salt": secrets.token_bytes(16)}
 
@@ -156,8 +172,7 @@ def _raise_revisions(connection: sa.Connection, done: Sequence[Finished]) -> Non
     told = {str(a.claimed.order.job): a.revision for a in done if a.revision is not None}
     if not told:
         return
-    known = sa.select(t.jobs.c.id, t.jobs.c.revision).where(t.jobs.c.id.in_(list(told))).with_for_update()
-    rows = connection.execute(known.order_by(t.jobs.c.id)).all()
+    rows = connection.execute(_REVISIONS, {"ids": told}).all()
     bulk.update(
         connection, t.jobs, "id", [{"id": row.id, "revision": max(row.revision or 0, told[row.id])} for row in rows]
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,13 +11,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
+from orchestrator.domain.contract import Scrubbed
 from orchestrator.domain.hold import HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
-from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept
+from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, Wanted
 from orchestrator.domain.retry import is_outage
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Failed, Phase
-from orchestrator.store import commit, health, holds, intervene, orders, units, views
+from orchestrator.store import commit, health, holds, intervene, orders, scrubs, units, views
 from orchestrator.store import jobs as accepting
 from orchestrator.store.advance import Rules, advance, cancelled, movable
 from orchestrator.store.clock import micros
@@ -64,8 +65,25 @@ class SqlLedger:
 
     def renew(self, owner: str) -> int:
         """Extend the leases that `owner` still holds; give how many."""
+        lease_us = self.budgets.lease // _US
         with self.engine.begin() as connection:
-            return units.renew(connection, owner, self.budgets.lease // _US)
+            scrubs.renew(connection, owner, lease_us)
+            return units.renew(connection, owner, lease_us)
+
+    def wanted(self, jobs: Sequence[UUID]) -> Mapping[UUID, Wanted]:
+        """Give what is to be looked for in files on behalf of each job."""
+        with self.engine.begin() as connection:
+            return scrubs.wanted(connection, jobs)
+
+    def open_scrub(self, store: str, owner: str) -> str | None:
+        """Begin a scrub of a store's files under a lease and give its id; None while another one runs."""
+        with self.engine.begin() as connection:
+            return scrubs.begin(connection, store, owner, self.budgets.lease // _US)
+
+    def close_scrub(self, run: str, outcome: Scrubbed, *, control_found: bool) -> bool:
+        """Write down what a scrub came to; False where its lease has ended and somebody has failed it."""
+        with self.engine.begin() as connection:
+            return scrubs.finish(connection, run, outcome, control_found=control_found)
 
     def commit(self, owner: str, answers: Sequence[Answered], *, started_at: datetime) -> Committed:
         """Write what units that `owner` still holds came to, and move their jobs; drop the rest."""
@@ -90,6 +108,7 @@ class SqlLedger:
         latest = now + self.budgets.unit // _US
         with self.engine.begin() as connection:
             rescued, parked = units.take_back(connection, self.max_attempts, deadline_us=latest)
+            scrubs.fail_ended(connection)
             in_force = holds.enforce(connection, now)
             jobs = movable(connection)
             self.crash(CrashPoint.BEFORE_SWEEP_COMMIT, "dispatcher")
