@@ -17,7 +17,7 @@ import sqlalchemy as sa
 import structlog
 
 from orchestrator import crash, logs, settings
-from orchestrator.domain.contract import PhysicalStore, StorageAdapter
+from orchestrator.domain.contract import PhysicalStore, Scrubbed, StorageAdapter
 from orchestrator.domain.errors import ExpungeError, InvalidRequest
 from orchestrator.domain.job import Store
 from orchestrator.domain.ports import Budgets, Clock
@@ -27,6 +27,7 @@ from orchestrator.gate.fingerprint import keyed_hash
 from orchestrator.gate.keyring import Keyring
 from orchestrator.ids import uuid7
 from orchestrator.registry import AdapterContext, load_adapters, resolve
+from orchestrator.scan import sqlite
 from orchestrator.scan.fingerprints import Fingerprinter
 from orchestrator.scan.keys import Keys
 from orchestrator.scan.process import ProcessScanner
@@ -41,6 +42,8 @@ from orchestrator.store.tables import jobs
 
 CCPA_DAYS = 45
 REFERENCE_BYTES = 32
+CONTROL_FILES = "control"
+SCRUB_WAIT_MS = 2_000
 
 
 class SystemClock:
@@ -64,6 +67,19 @@ class Control:
     def empty_log(self) -> bool:
         """Empty the database's write-ahead log of what was overwritten; tell whether it is empty."""
         return checkpoint(self.database)
+
+    def scrub(self) -> Scrubbed | None:
+        """Rewrite the database's file without what was deleted; None where it is no file, or somebody is at it."""
+        file = _file_of(self.database.url)
+        run = None if file is None else self.ledger.open_scrub(CONTROL_FILES, self.ledger.rules.worker)
+        if file is None or run is None:
+            return None
+        outcome = Scrubbed.FAILED
+        try:
+            outcome = sqlite.scrub(file, wait_ms=SCRUB_WAIT_MS).outcome
+        finally:
+            self.ledger.close_scrub(run, outcome, control_found=False)
+        return outcome
 
     def close(self) -> None:
         """Give the database's connections back."""

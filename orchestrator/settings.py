@@ -70,6 +70,7 @@ class EngineSettings(_Section):
     visibility_timeout: Budget = Field(timedelta(minutes=15), description="redelivery of unanswered messages, Redis")
     lease: Budget = Field(timedelta(seconds=15), description="how long a worker owns a unit without renewing")
     dispatch_interval: Budget = Field(timedelta(milliseconds=200), description="pause between two announcements")
+    control_scrub: Budget = Field(timedelta(hours=1), description="pause between two scrubs of the control database")
     quiet_time: Duration = Field(timedelta(0), description="longest time a producer can be in flight")
 
     @model_validator(mode="after")

@@ -115,13 +115,15 @@ def run_dispatcher(control: Control, over: threading.Event) -> None:
     """Announce at every interval and sweep at every third of a lease, until `over` is set.
 
     Jobs end in workers and commands as well, so the log of the database, where raw ids outlive
-    the rows that held them, is emptied after every sweep, and tried again until it is.
+    the rows that held them, is emptied after every sweep, and tried again until it is. From time
+    to time the file itself is rewritten: pages that were written to again may keep some of them.
     """
     from workers.celery_app import CeleryBroker, build  # noqa: PLC0415 - as in `worker`
 
     log = structlog.get_logger()
     broker = CeleryBroker(build(control.settings))
     engine, next_sweep, emptied = control.settings.engine, 0.0, False
+    next_scrub = time.monotonic() + engine.control_scrub.total_seconds()
     failures, next_line, line_pause = 0, 0.0, 1.0
     while not over.is_set():
         try:
@@ -130,6 +132,9 @@ def run_dispatcher(control: Control, over: threading.Event) -> None:
                 next_sweep, emptied = time.monotonic() + engine.lease.total_seconds() / 3, False
             dispatch.announce(control.ledger, broker, control.ledger.crash)
             emptied = emptied or control.empty_log()
+            if time.monotonic() >= next_scrub:
+                next_scrub = time.monotonic() + engine.control_scrub.total_seconds()
+                log.info("control.scrubbed", outcome=control.scrub())
         except Exception as error:  # noqa: BLE001 - a database or broker that is away for a while must not end us
             failures += 1
             # The first is news; a store that stays away is told of ever less often, and tried as often as before.
