@@ -34,10 +34,9 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 requirements: setup ## Print which requirements have a test; fail where one of this release has none
 	$(BIN)/python tests/requirements.py
 
-crash: setup ## Kill processes at every named crash point, stop and empty brokers, restart PostgreSQL
+crash: setup ## Kill processes at every named point, stop brokers and databases, plant each fault of the demo
 	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
-	$(BIN)/pytest -q tests/chaos
-	$(BIN)/pytest -q tests/properties --hypothesis-profile=thorough
+	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties tests/chaos --hypothesis-profile=thorough
 
 mutants: setup ## Change one rule of the provenance store at a time, and see that the test named for it fails
 	PYTHONPATH=. $(BIN)/python tests/mutants/run.py
