@@ -6,9 +6,11 @@ without targets removes nothing; log lines carry ids and counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 import redis
 
@@ -19,7 +21,8 @@ from adapters.cache import verify as verifying
 from adapters.cache.cache import AnswerCache
 from adapters.cache.connection import Connection, translated
 from adapters.cache.keys import Keys
-from orchestrator import AdapterContext, DeadlinePassed, Erased, EraseOrder, Holding, Role, Seen
+from adapters.cache.physical import ServerFiles
+from orchestrator import AdapterContext, DeadlinePassed, Erased, EraseOrder, Holding, Role, ScrubReport, Seen
 
 
 class CacheAdapter:
@@ -28,6 +31,7 @@ class CacheAdapter:
     name = settings.NAME
     role = Role.DERIVED
     max_batch = 200
+    file_group = settings.NAME
 
     def __init__(self, context: AdapterContext, **options: object) -> None:
         """Check the options; the server is reached for by the first call."""
@@ -36,6 +40,12 @@ class CacheAdapter:
         self._keys = Keys(gate=context.gate, prefix=chosen.prefix)
         timeout = context.call_timeout.total_seconds() if chosen.timeout is None else chosen.timeout
         self._connection = Connection(chosen.url, timeout=timeout, state_dir=context.state_dir)
+        self._files = ServerFiles(
+            client=self._connection.client,
+            keys=self._keys,
+            folder=chosen.data_dir,
+            context=context,
+        )
 
     @property
     def answers(self) -> AnswerCache:
@@ -69,6 +79,26 @@ class CacheAdapter:
         with translated():
             client = self._connection.client()
             return verifying.verify(client, self._keys, orders, in_time)
+
+    def scrub(self) -> ScrubReport:
+        """Have the server write its files anew; unsupported without `data_dir`."""
+        return self._files.scrub()
+
+    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
+        """Give the server's files, which its writers may change meanwhile."""
+        return self._files.live_files()
+
+    def live_values(self) -> Iterable[bytes]:
+        """Give what the entries of this cache hold."""
+        return self._files.live_values()
+
+    def plant(self, marker: bytes) -> None:
+        """Keep a marker for a scan."""
+        self._files.plant(marker)
+
+    def uproot(self, marker: bytes) -> None:
+        """Take a marker away."""
+        self._files.uproot(marker)
 
     def close(self) -> None:
         """Give back connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ class Options(BaseModel):
     url: str = Field(default=DEFAULT_URL, repr=False, description="Redis; port 0 is the embedded server's")
     prefix: str = Field(default=NAME, pattern=r"^[a-z0-9-]{1,32}\z", description="first part of every key")
     timeout: float | None = Field(default=None, gt=0, description="seconds to wait for Redis; else engine.call_timeout")
+    data_dir: Path | None = Field(default=None, description="the server's `dir` as this host sees it, to look at bytes")
 
     @field_validator("url")
     @classmethod

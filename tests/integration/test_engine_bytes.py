@@ -118,7 +118,6 @@ def test_receipt_is_physical_where_a_scan_saw_its_marker_and_nothing_of_ours(sta
     assert stage.rows("SELECT store, outcome, control_found FROM scrub_runs") == [("file", "clean", 1)]
 
 
-@pytest.mark.case(49)
 def test_bytes_that_no_scrub_reaches_open_new_rounds_and_then_park(stage: Bench) -> None:
     fill(stage)
     files(stage).left = {text_of("anna-passport-000000")}
