@@ -115,7 +115,7 @@ class StoreSettings(_Section):
 
     required: Annotated[StrictBool, BeforeValidator(_yes_or_no)] = Field(True, description="true or false")
     require: Literal["logical", "physical"] = Field(
-        "logical", description="what `verified` needs: logical, or physical (the bytes of its files as well)"
+        "logical", description="logical, or physical: the bytes of its files are looked at as well"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Final
 
 import sqlalchemy as sa
@@ -17,6 +18,7 @@ from adapters.memory import erase as erasing
 from adapters.memory import find as finding
 from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
+from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
 from adapters.memory.store import MemoryStore
 from orchestrator import (
@@ -45,7 +47,7 @@ class Options(BaseModel):
 
 
 class MemoryAdapter:
-    """The source of facts. `store` is the library that applications read and write through."""
+    """The source of facts and memories: `store` and `chains` are the libraries that applications work with."""
 
     name = NAME
     role = Role.SOURCE
@@ -59,8 +61,13 @@ class MemoryAdapter:
         self._engine = open_engine(self._url)
         self.store = MemoryStore(self._engine, context.gate, context.clock)
 
+    @cached_property
+    def chains(self) -> SourceChains:
+        """The memories with their corrections, in the same database; their tables are made where there are none."""
+        return open_in(self._engine, WallClock(self._context.clock), self._context.gate)
+
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
-        """Find, blank, raise revisions and set tombstones, all orders in one transaction; what is held stays."""
+        """Find, hide, raise revisions and set tombstones, all orders in one transaction; what is held stays."""
         with self._writing(orders) as connection:
             answers = revoking.revoke(connection, self._context.gate, orders)
         for order, answer in zip(orders, answers, strict=True):
@@ -77,7 +84,7 @@ class MemoryAdapter:
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Delete exactly the targets of each order, all orders in one transaction."""
         with self._writing(orders) as connection:
-            answers = erasing.erase(connection, self._context.gate, orders, self._residuals)
+            answers = erasing.erase(connection, self._context.gate, self._context.clock, orders, self._residuals)
         for order, answer in zip(orders, answers, strict=True):
             self._context.log.info("facts.erased", job_id=str(order.job), erased=answer.erased)
         self._empty_log(answers)

@@ -103,11 +103,14 @@ def as_table(dialect: str, of: Columns) -> sa.FromClause:
     return sa.func.unnest(*arrays).table_valued(*named, name="given").render_derived()
 
 
-def run(connection: sa.Connection, statement: sa.Executable, of: Columns, rows: Sequence[Row]) -> Answer:
-    """Run a statement that was built on `as_table` with the rows of a batch."""
+def run(
+    connection: sa.Connection, statement: sa.Executable, of: Columns, rows: Sequence[Row], **more: str | int | None
+) -> Answer:
+    """Run a statement that was built on `as_table` with the rows of a batch, and `more` parameters of its own."""
     if connection.dialect.name == _SQLITE:
-        return connection.execute(statement, {"given": json.dumps(rows, ensure_ascii=False)})
-    return connection.execute(statement, {f"given_{name}": [row[n] for row in rows] for n, (name, _) in enumerate(of)})
+        return connection.execute(statement, {"given": json.dumps(rows, ensure_ascii=False), **more})
+    arrays = {f"given_{name}": [row[n] for row in rows] for n, (name, _) in enumerate(of)}
+    return connection.execute(statement, {**arrays, **more})
 
 
 @cache

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from adapters.memory.batch import Found, Row, columns, look_up
 from adapters.memory.selection import Query, accepted_at, look_up_named, named_by
 from adapters.memory.tables import facts, revocation_left, source_revocations, tenant_positions
-from orchestrator import EraseOrder
+from orchestrator import EraseOrder, Scope
 
 ID: Final = columns(fact_id=str)
 _JOB: Final = columns(job=str)
@@ -26,12 +26,16 @@ class Due:
 
     `before` is what it revoked already, None where it is here for the first time; `freed` are
     the items that it left then and may take now. What was accepted after `cut_off` stays.
+    `chained` are the targets that it has named among the chains by now, and `changed` the
+    scopes in which chains were handed out until then.
     """
 
     order: EraseOrder
     cut_off: int
     before: Found | None = None
     freed: frozenset[str] = frozenset()
+    chained: int = 0
+    changed: frozenset[Scope] = frozenset()
 
     @property
     def job(self) -> str:
@@ -49,9 +53,14 @@ class Due:
         return [(item,) for item in sorted(self.order.held if self.is_first else self.freed)]
 
     @property
+    def told_before(self) -> int:
+        """How many targets the job has named when it was here before."""
+        return 0 if self.before is None else int(self.before.targets)
+
+    @property
     def told(self) -> int:
         """How many targets the job has named already."""
-        return 0 if self.before is None else int(self.before.targets)
+        return self.told_before + self.chained
 
     def outcome(self, revision: int, *, more: int, changed: bool) -> Row:
         """Give the row of `source_revocations`: the revision rises where a record changed."""

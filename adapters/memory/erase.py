@@ -13,19 +13,35 @@ from typing import Any
 import sqlalchemy as sa
 
 from adapters.memory.batch import look_up, raise_numbers
+from adapters.memory.chains import erase as chains
+from adapters.memory.chains.named import KIND as CHAINS
 from adapters.memory.facts import high_water_mac, scope_of
 from adapters.memory.selection import HANDLE, Handle, exactly
 from adapters.memory.tables import KIND, fact_high_water, facts
-from orchestrator import Erased, EraseOrder, Gate, Residual
+from orchestrator import Clock, Erased, EraseOrder, Gate, Residual
 
 
 def erase(
-    connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder], residuals: frozenset[Residual]
+    connection: sa.Connection, gate: Gate, clock: Clock, orders: Sequence[EraseOrder], residuals: frozenset[Residual]
 ) -> list[Erased]:
     """Delete the targets of all orders and count them for each: of two that name one record, the first erased it.
 
     `residuals` are left of every record that goes.
     """
+    of_facts, of_chains = _facts(connection, gate, orders), chains.erase(connection, clock, orders)
+    return [
+        Erased(
+            erased=one.erased + other.erased,
+            already_absent=one.already_absent + other.already_absent,
+            extra=other.extra,
+            residuals=residuals if one.erased or other.erased else frozenset(),
+        )
+        for one, other in zip(of_facts, of_chains, strict=True)
+    ]
+
+
+def _facts(connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder]) -> list[Erased]:
+    """Delete facts; targets of a kind that this store never had count among them as absent."""
     wanted = [[(o.scope.tenant, t.id, t.version) for t in o.targets if t.kind == KIND] for o in orders]
     handles = list(dict.fromkeys(handle for of_order in wanted for handle in of_order))
     _raise_high_water(connection, gate, handles)
@@ -37,9 +53,8 @@ def erase(
         mine = gone.intersection(of_order)
         gone -= mine
         present = sum(1 for handle in of_order if handle in left)
-        # Targets of a kind that this store never had are as absent as any other.
-        absent = len(order.targets) - len(mine) - present
-        answers.append(Erased(erased=len(mine), already_absent=absent, residuals=residuals if mine else frozenset()))
+        asked = sum(1 for target in order.targets if target.kind != CHAINS)
+        answers.append(Erased(erased=len(mine), already_absent=asked - len(mine) - present))
     return answers
 
 

@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import columns, insert_new, look_up, raise_numbers
-from adapters.memory.sources import SourceKind, origin_of, row_of
-from adapters.memory.tables import USER_WIDE, confirmations, fact_high_water, fact_revisions, facts
+from adapters.memory.batch import columns, look_up, raise_numbers
+from adapters.memory.confirmation import confirmation, is_used, said_in, use
+from adapters.memory.sources import origin_of
+from adapters.memory.tables import USER_WIDE, fact_high_water, fact_revisions, facts
 from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate, GateRefused, InvalidRequest, Scope, Selector, SelectorKind, Write
 
@@ -159,23 +160,11 @@ def _pass_gate(
     connection: sa.Connection, gate: Gate, scope: Scope, key: str, value: str, source: str, *, user_statement: bool
 ) -> None:
     origin = origin_of(connection, scope, source)
-    mac = gate.handle(scope.tenant, "confirmation", scope.canonical(), key)
-    used = {"tenant": scope.tenant, "source_id": source, "key_mac": mac}
-    fresh = user_statement and _said_here(connection, scope, source) and not _is_used(connection, used)
+    said = confirmation(gate, scope, source, key)
+    fresh = user_statement and said_in(connection, scope, source) and not is_used(connection, said)
     write = Write(scope=scope, key=key, text=value, origin=origin, confirmed=fresh)
     refusal = gate.decide(write, LocalTombstones(connection))
     if refusal is not None:
         raise GateRefused(refusal)
     if fresh:
-        insert_new(connection, confirmations, [tuple(used.values())])
-
-
-def _said_here(connection: sa.Connection, scope: Scope, source: str) -> bool:
-    row = row_of(connection, scope.tenant, source)
-    here = (scope.user, scope.project or USER_WIDE, SourceKind.USER_MESSAGE)
-    return row is not None and (row.user_id, row.project, row.kind) == here
-
-
-def _is_used(connection: sa.Connection, used: dict[str, str]) -> bool:
-    query = sa.select(sa.literal(1)).where(*(confirmations.c[name] == value for name, value in used.items()))
-    return connection.scalar(query) is not None
+        use(connection, said)

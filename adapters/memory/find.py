@@ -8,6 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from adapters.memory.batch import columns, look_up
+from adapters.memory.chains import find as chains
 from adapters.memory.selection import Place, Query, accepted_at, look_up_named
 from adapters.memory.tables import KIND, facts, revocation_targets, source_revocations
 from orchestrator import MAX_PAGE, EraseOrder, Holding, InvalidRequest, Target
@@ -23,10 +24,11 @@ def find(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[Holdin
     """
     wanted = _wanted(connection, orders)
     pages: list[list[Target]] = [[] for _ in orders]
-    asked = [order for order, lists in zip(orders, wanted, strict=True) if lists]
-    places = [number for number, lists in enumerate(wanted) if lists]
+    places = [n for n, lists in enumerate(wanted) if lists and not chains.is_place(orders[n].cursor)]
+    asked = [orders[number] for number in places]
     for number, fact_id, version in look_up_named(connection, asked, _QUERIES[connection.dialect.name], after=_place):
         pages[places[number]].append(Target(kind=KIND, id=fact_id, version=version))
+    chains.add(connection, [(order, page) for order, page, lists in zip(orders, pages, wanted, strict=True) if lists])
     return [_page(targets) for targets in pages]
 
 
@@ -51,8 +53,11 @@ def _firsts(given: sa.FromClause) -> sa.Select[Any]:
 
 
 def _page(targets: Sequence[Target]) -> Holding:
-    page = tuple(targets[:MAX_PAGE])
-    return Holding(targets=page, cursor=f"{page[-1].id}@{page[-1].version}" if len(targets) > MAX_PAGE else None)
+    page, more = tuple(targets[:MAX_PAGE]), targets[MAX_PAGE:]
+    if not more:
+        return Holding(targets=page)
+    facts_are_next = more[0].kind == KIND
+    return Holding(targets=page, cursor=f"{page[-1].id}@{page[-1].version}" if facts_are_next else chains.after(page))
 
 
 def _of_order(asked: sa.FromClause, condition: sa.ColumnElement[bool], *found: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -50,7 +50,7 @@ class _Revocation:
         self._run(self._targets())
         for marks in self._marks():
             keep(self._connection, ((due.order.scope.tenant, due.job, mark) for mark in marks))
-        changed = self._changed()
+        changed = {*due.changed, *self._changed()}
         self._run(self._blanking())
         scopes = {due.order.scope, *changed}
         known = revisions(self._connection, scopes)

@@ -54,7 +54,7 @@ def asked(connection: sa.Connection, due: Iterable[Due]) -> Asked:
 def told(connection: sa.Connection, rows: Collection[Found], doubtful: Collection[Handle]) -> Told:
     """Read what the tombstones of these records depend on; `doubtful` are records that may leave with them."""
     return Told(
-        ancestors=_ancestors(connection, {(row.tenant, row.source) for row in rows}),
+        ancestors=ancestors(connection, {(row.tenant, row.source) for row in rows}),
         elsewhere=elsewhere(connection, rows, doubtful),
     )
 
@@ -168,7 +168,8 @@ def _users_of_sources(given: sa.FromClause) -> sa.Select[Any]:
     return sa.select(s.tenant, s.source_id, s.user_id).select_from(given.join(accepted_sources, same))
 
 
-def _ancestors(connection: sa.Connection, sources: Collection[Source]) -> Mapping[Source, Sequence[str]]:
+def ancestors(connection: sa.Connection, sources: Collection[Source]) -> Mapping[Source, Sequence[str]]:
+    """Name the sources that each of these was derived from, transitively."""
     found = defaultdict[Source, list[str]](list)
     for tenant, source, ancestor in look_up(connection, _SOURCE, list(sources), _ancestry_of_sources):
         found[tenant, source].append(ancestor)

@@ -1,10 +1,11 @@
 """Revoking: targets, blank values, revisions and tombstones of a whole batch in one transaction.
 
 Principles: the row in `source_revocations` is the proof that a job was here, and a repeat
-answers from what was written then. What a hold covers is left as it is and written down, and
-taken when an order comes that does not hold it any more. Everything that needs a text happens
-before the text is overwritten. Each order of a batch is answered as if those before it had
-been committed: of two that name one record, the first revokes it.
+answers from what was written then. Chains of memories go in the same transaction
+(`chains.revoke`). What a hold covers is left as it is and written down, and taken when an
+order comes that does not hold it any more. Everything that needs a text of a fact happens
+before it is overwritten. Each order of a batch is answered as if those before it had been
+committed: of two that name one record, the first revokes it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sqlalchemy as sa
 from adapters.memory import large, marking
 from adapters.memory.answers import answers, reached
 from adapters.memory.batch import Found, Row, change, columns, insert_all, insert_or_replace
+from adapters.memory.chains import revoke as chains
 from adapters.memory.due import Due, of_orders, records
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
@@ -45,8 +47,8 @@ class _Going:
     @property
     def changed(self) -> Mapping[Scope, None]:
         """Scopes that change, each once: the one that was asked for among them."""
-        places = (scope_of(row.tenant, row.user_id, row.project) for row in self.live)
-        return dict.fromkeys((self.due.order.scope, *places)) if self.live else {}
+        places = {*self.due.changed, *(scope_of(row.tenant, row.user_id, row.project) for row in self.live)}
+        return dict.fromkeys((self.due.order.scope, *places)) if places else {}
 
 
 @dataclass
@@ -69,10 +71,11 @@ def revoke(
     What was left because of a hold is revoked by the first order that holds it no more.
     """
     places = [reached(order) for order in orders]
-    due = of_orders(connection, orders)
+    due = chains.take(connection, of_orders(connection, orders))
     if due and not _by_lists(connection, gate, due, at_once):
         for each in due:
             large.revoke(connection, gate, each)
+    chains.mark(connection, gate, due)
     return answers(connection, orders, places)
 
 
@@ -131,12 +134,12 @@ def _of_request(gate: Gate, asked: marking.Asked, going: _Going) -> Sequence[Tom
 
 def _note(batch: _Batch, known: dict[Scope, int], going: _Going) -> None:
     due, scope = going.due, going.due.order.scope
-    if going.live:
+    if going.changed:
         # Scopes that change together rise to one number above all of theirs.
         raised = dict.fromkeys(going.changed, max(known.get(place, 0) for place in going.changed) + 1)
         known.update(raised)
         batch.raised.update(raised)
-    batch.jobs.append(due.outcome(known.get(scope, 0), more=len(going.rows), changed=bool(going.live)))
+    batch.jobs.append(due.outcome(known.get(scope, 0), more=len(going.rows), changed=bool(going.changed)))
     numbered = enumerate(going.rows, due.told + 1)
     batch.targets += ((due.job, n, KIND, row.fact_id, row.version) for n, row in numbered)
     batch.left += ((due.job, item) for item in sorted(going.left))

@@ -21,13 +21,14 @@ READING: Final[Mapping[str, Any]] = {"begin": "DEFERRED"}
 WRITING: Final[Mapping[str, Any]] = {"begin": "IMMEDIATE"}
 DRIVER_ERROR: Final = sqlite3.Error
 RESIDUALS: Final[frozenset[Residual]] = frozenset()
-_SETTINGS: Final[Mapping[str, tuple[str, object]]] = {
-    "busy_timeout": (str(BUSY_MS), BUSY_MS),
-    "journal_mode": ("WAL", "wal"),
-    "synchronous": ("FULL", 2),
-    "foreign_keys": ("ON", 1),
-    "secure_delete": ("ON", 1),
+_SETTINGS: Final[Mapping[str, str | int]] = {
+    "busy_timeout": BUSY_MS,
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL
+    "foreign_keys": 1,
+    "secure_delete": 1,
 }
+_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('facts', 'memories')"
 
 
 def create_engine(url: sa.URL) -> sa.Engine:
@@ -36,14 +37,21 @@ def create_engine(url: sa.URL) -> sa.Engine:
 
 
 def prepare(driver: Any) -> None:  # noqa: ANN401 - SQLAlchemy does not know its driver's type
-    """Set a new connection up, and make the tables where there are none."""
-    driver.isolation_level = None  # the driver begins nothing by itself: `begin` does
-    for name, (wanted, expected) in _SETTINGS.items():
-        driver.execute(f"PRAGMA {name} = {wanted}")
-        if driver.execute(f"PRAGMA {name}").fetchone() != (expected,):
-            raise Permanent(f"SQLite does not keep the setting {name}", code=ErrorCode.STORE_REFUSED)
+    """Set a new connection up, and make the tables where there are none; a file that is not ours stays as it is."""
+    driver.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    _judge(driver)
+    settle(driver, _SETTINGS)
     if driver.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
         _create(driver)
+
+
+def settle(driver: Any, settings: Mapping[str, str | int]) -> None:  # noqa: ANN401 - as above
+    """Set a connection up as a store wants it, and see that SQLite keeps to each setting."""
+    driver.isolation_level = None  # the driver begins nothing by itself: `begin` does
+    for name, value in settings.items():
+        driver.execute(f"PRAGMA {name} = {value}")
+        if driver.execute(f"PRAGMA {name}").fetchone() != (value,):
+            raise Permanent(f"SQLite does not keep the setting {name}", code=ErrorCode.STORE_REFUSED)
 
 
 def begin(connection: sa.Connection, wait_ms: int) -> None:
@@ -79,6 +87,18 @@ def translate(error: BaseException | None) -> Exception:
     if isinstance(error, sqlite3.OperationalError):
         return StoreUnreachable()
     return Transient("The store refused the call.", code=ErrorCode.STORE_REFUSED)
+
+
+def _judge(driver: Any) -> None:  # noqa: ANN401 - as above
+    """Refuse a file whose version is not that of our tables: the number alone might mean anybody's."""
+    version = driver.execute("PRAGMA user_version").fetchone()[0]
+    tables = {name for (name,) in driver.execute(_TABLES).fetchall()}
+    if "facts" in tables or (version == 0 and not tables):
+        return
+    message = "The database belongs to something else than this adapter."
+    if "memories" in tables:
+        message = "The file is a provenance file that stands alone, and no source database."
+    raise Permanent(message, code=ErrorCode.STORE_REFUSED)
 
 
 def _create(driver: sqlite3.Connection) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from adapters.memory.chains import verify as chains
 from adapters.memory.look import Look, looking
 from orchestrator import EraseOrder, Seen, SelectorKind
 
@@ -40,6 +41,8 @@ def verify(url: sa.URL, orders: Sequence[EraseOrder], *, wait_ms: int) -> list[S
     with looking(url, wait_ms=wait_ms) as look:
         for number, fact_id, version in (*_by_handle(look, orders), *_by_selector(look, orders)):
             left[number].add((fact_id, version))
+        for number, memory in chains.seen(look, url.get_backend_name(), orders):
+            left[number].add(("memory", memory))
     return [Seen(remaining=len(left[number])) for number in range(len(orders))]
 
 

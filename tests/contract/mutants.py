@@ -26,6 +26,7 @@ from tests.contract.mutants_cache import (
     cache_takes_left_over_for_absent,
     cache_wipe_everyone,
 )
+from tests.contract.mutants_chains import half_a_chain, hidden_is_gone, record_with_text, tenant_blind_chain
 from tests.contract.mutants_memory import (
     memory_derived_copy,
     memory_prefix_delete,
@@ -39,7 +40,7 @@ from tests.contract.mutants_source import (
     keeps_everything_for_one_item,
 )
 
-__all__ = ["CACHE", "LIMIT", "MEMORY", "Mutation"]
+__all__ = ["CACHE", "CHAINS", "LIMIT", "MEMORY", "Mutation"]
 
 Mutation: TypeAlias = Callable[[Any], None]
 EVERY: dict[str, Mutation] = {
@@ -63,6 +64,12 @@ MEMORY: dict[str, Mutation] = {
     "ignores the hold": ignores_the_hold,
     "keeps everything for one item": keeps_everything_for_one_item,
     "forgets what it left": forgets_what_it_left,
+}
+CHAINS: dict[str, Mutation] = {
+    "half a chain": half_a_chain,
+    "hidden is gone": hidden_is_gone,
+    "tenant-blind chain": tenant_blind_chain,
+    "record with text": record_with_text,
 }
 CACHE: dict[str, Mutation] = {
     **EVERY,

@@ -11,7 +11,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from orchestrator import MAX_PAGE
 from orchestrator.testing import AdapterContract, StoreUnderTest
+from tests.contract.chained import ChainsUnderTest, chains_in
 from tests.contract.stores import MemoryUnderTest, memory_in
 
 
@@ -52,6 +54,10 @@ class MemoryOnPostgres(MemoryUnderTest):
         return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
 
 
+class ChainsOnPostgres(ChainsUnderTest, MemoryOnPostgres):
+    beside = ChainsUnderTest.beside | MemoryOnPostgres.beside
+
+
 class TestMemory(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
@@ -63,5 +69,26 @@ class TestMemoryOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = MemoryOnPostgres(tmp_path / "memory", postgres_url)
+        with closing(store.adapter):
+            yield store
+
+
+class TestMemoryWithChains(AdapterContract):
+    """Of law 5 a chain of a page and one version more: a longer one lies on more pages of the same kind."""
+
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
+        with chains_in(tmp_path / "memory") as store:
+            yield store
+
+
+class TestMemoryWithChainsOnPostgres(AdapterContract):
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
+        store = ChainsOnPostgres(tmp_path / "memory", postgres_url)
         with closing(store.adapter):
             yield store

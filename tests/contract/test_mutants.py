@@ -13,6 +13,7 @@ import pytest
 
 from orchestrator.testing import AdapterContract
 from tests.contract import mutants
+from tests.contract.chained import chains_in
 from tests.contract.stores import cache_in, memory_in
 
 Open: TypeAlias = Callable[[Path], AbstractContextManager[Any]]
@@ -52,8 +53,12 @@ CAUGHT_BY: dict[str, set[str]] = {
     "ignores the hold": {HELD},
     "keeps everything for one item": {HELD},
     "forgets what it left": {HELD},
+    "half a chain": {PAGES},
+    "hidden is gone": {LIE},
+    "tenant-blind chain": {TENANT},
+    "record with text": {ALL_AND_ONLY, BATCH},
 }
-MUTANTS = {"memory": mutants.MEMORY, "cache": mutants.CACHE}
+MUTANTS = {"memory": mutants.MEMORY, "chains": mutants.CHAINS, "cache": mutants.CACHE}
 
 
 class Short(AdapterContract):
@@ -62,7 +67,8 @@ class Short(AdapterContract):
 
 @pytest.fixture
 def opening(request: pytest.FixtureRequest, fake_url: str) -> Open:
-    return memory_in if request.param == "memory" else partial(cache_in, url=fake_url)
+    of_cache: Open = partial(cache_in, url=fake_url)
+    return {"memory": memory_in, "chains": chains_in, "cache": of_cache}[request.param]
 
 
 def broken(open_store: Open, folder: Path, laws: set[str], mutate: mutants.Mutation = lambda _: None) -> set[str]:

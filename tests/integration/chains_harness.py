@@ -13,7 +13,9 @@ import pytest
 import sqlalchemy as sa
 
 from adapters.memory import open_engine
-from adapters.memory.chains import ProvenanceStore, Recalled, TaskScope, open_file, open_in
+from adapters.memory.chains import ProvenanceStore, Recalled, TaskScope, open_file
+from adapters.memory.chains.schema import bring_up_shared
+from adapters.memory.engine import writing
 
 ALICE = TaskScope("alice", "trip-planning")
 OTHER_TASK = TaskScope("alice", "other-task")
@@ -94,10 +96,15 @@ def in_file(path: Path, *, secure_delete: bool = True, clock: StepClock | None =
 
 @contextmanager
 def in_source(url: str) -> Iterator[Chains]:
-    """Open the chains in a source database, and close it at the end."""
+    """Make the chains' tables in a source database, and close it at the end.
+
+    The store is that of a file: what it promises of reads, corrections and deletions holds on either database.
+    """
     engine, clock = open_engine(url), StepClock()
     try:
-        yield Chains(open_in(engine, clock), engine.url, clock)
+        with writing(engine, ()) as connection:
+            bring_up_shared(connection)
+        yield Chains(ProvenanceStore(engine, clock), engine.url, clock)
     finally:
         engine.dispose()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from adapters.memory import sqlite
 from adapters.memory.chains import open_file
-from adapters.memory.chains.file import _settle
 from adapters.memory.chains.migration import VERSION_1
 from adapters.memory.engine import checkpoint, reading
 from orchestrator import Permanent
@@ -175,4 +175,4 @@ class Deaf:
 @pytest.mark.req("R117")
 def test_connection_that_does_not_keep_a_setting_is_not_used() -> None:
     with pytest.raises(Permanent, match="does not keep the setting secure_delete"):
-        _settle(Deaf(), {"secure_delete": 1})
+        sqlite.settle(Deaf(), {"secure_delete": 1})

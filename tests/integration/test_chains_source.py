@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +12,9 @@ import pytest
 
 from adapters.memory import MemoryStore, open_engine
 from adapters.memory.chains import SchemaError, TaskScope, WallClock, open_file, open_in
+from adapters.memory.chains.migration import VERSION_1
 from adapters.memory.chains.tables import metadata
-from orchestrator import Gate, Keyring, Scope
+from orchestrator import Gate, Keyring, Permanent, Scope
 from tests.fakes import FakeClock
 from tests.integration.chains_harness import (
     ALICE,
@@ -24,19 +27,20 @@ from tests.integration.chains_harness import (
 )
 
 chains = chains_in("source", "postgresql")
+GATE = Gate(Keyring.create())
 TRIPS = Scope(tenant="default", user="alice", project="trips")
 
 
 def opened_again(chains: Chains) -> list[int]:
     engine = open_engine(chains.url)
     try:
-        return [memory.id for memory in open_in(engine, StepClock()).recall(ALICE, FOOD_QUESTION)]
+        return [memory.id for memory in open_in(engine, StepClock(), GATE).recall(ALICE, FOOD_QUESTION)]
     finally:
         engine.dispose()
 
 
 def test_facts_and_chains_of_one_database_do_not_touch_each_other(chains: Chains) -> None:
-    facts = MemoryStore(chains.store._engine, Gate(Keyring.create()), FakeClock())
+    facts = MemoryStore(chains.store._engine, GATE, FakeClock())
     facts.register_source(TRIPS, TURN_3)
     facts.put(TRIPS, "diet", DIET, TURN_3)
     memory_id = chains.store.remember(ALICE, "user", DIET, TURN_3)
@@ -75,14 +79,14 @@ def test_source_database_with_unknown_chains_is_refused(chains: Chains, statemen
 def test_source_database_is_no_file_that_stands_alone_and_the_other_way_round(tmp_path: Path) -> None:
     source, alone = tmp_path / "m.db", tmp_path / "chains.db"
     engine = open_engine(f"sqlite:///{source}")
-    open_in(engine, StepClock())
+    open_in(engine, StepClock(), GATE)
     engine.dispose()
     with pytest.raises(SchemaError, match=r"^version 2 "):
         open_file(source, StepClock())
     open_file(alone, StepClock()).close()
     engine = open_engine(f"sqlite:///{alone}")
-    with pytest.raises(SchemaError, match=r"^version 0 of the chains"):
-        open_in(engine, StepClock())
+    with pytest.raises(Permanent, match=r"^The file is a provenance file that stands alone"):
+        open_in(engine, StepClock(), GATE)
     engine.dispose()
 
 
@@ -118,3 +122,33 @@ def test_tables_of_the_chains_have_names_of_their_own() -> None:
     from adapters.memory.tables import metadata as of_the_facts
 
     assert metadata.tables.keys().isdisjoint(of_the_facts.tables.keys() | {"memory_schema"})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_facts_are_kept_in_no_file_that_stands_alone_and_it_stays_as_it_is(tmp_path: Path, version: int) -> None:
+    alone = tmp_path / "chains.db"
+    if version == 1:
+        with closing(sqlite3.connect(alone)) as connection:
+            for step in VERSION_1:
+                connection.execute(step)
+    else:
+        open_file(alone, StepClock()).close()
+    before = alone.read_bytes()
+    engine = open_engine(f"sqlite:///{alone}")
+    with pytest.raises(Permanent, match=r"^The file is a provenance file that stands alone, and no source database\.$"):
+        MemoryStore(engine, GATE, FakeClock()).revision(TRIPS)
+    engine.dispose()
+    assert alone.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["chains.db"]
+    open_file(alone, StepClock()).close()
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 2", "PRAGMA user_version = 7"])
+def test_facts_are_kept_in_no_file_of_somebody_else(tmp_path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "m.db")) as connection:
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY)")
+        connection.execute(statement)
+    engine = open_engine(f"sqlite:///{tmp_path / 'm.db'}")
+    with pytest.raises(Permanent, match=r"^The database belongs to something else than this adapter\.$"):
+        MemoryStore(engine, GATE, FakeClock()).revision(TRIPS)
+    engine.dispose()

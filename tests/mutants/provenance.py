@@ -56,7 +56,7 @@ MUTATIONS: Final = (
     ),
     change(
         "what was corrected is recalled",
-        "store.py",
+        "reading.py",
         "visible(scope).where(CORRECTED_BY.is_(None))",
         "visible(scope)",
         "test_chains_corrections.py::test_correction_replaces_in_recall_and_both_stay_in_history[file]",
@@ -150,7 +150,7 @@ MUTATIONS: Final = (
     ),
     change(
         "recall takes a reading of the clock",
-        "store.py",
+        "reading.py",
         "        now = self._clock.peek()\n        with reading",
         "        now = self._clock.now()\n        with reading",
         "test_chains_scenario.py::test_recall_and_purge_take_no_reading_of_the_clock[file]",
@@ -238,7 +238,7 @@ MUTATIONS: Final = (
     ),
     change(
         "settings are not read back",
-        "file.py",
+        "../sqlite.py",
         'if driver.execute(f"PRAGMA {name}").fetchone() != (value,):',
         "if False:",
         "test_chains_residue.py::test_connection_that_does_not_keep_a_setting_is_not_used",

@@ -5,7 +5,8 @@ from adapters.memory.chains.delete import Deletion
 from adapters.memory.chains.errors import MemoryInputError, MemoryNotFound, SchemaError
 from adapters.memory.chains.recall import Recalled
 from adapters.memory.chains.scope import DEFAULT_TENANT, Level, TaskScope
-from adapters.memory.chains.store import ProvenanceStore, open_file, open_in
+from adapters.memory.chains.source import SourceChains, open_in
+from adapters.memory.chains.store import ProvenanceStore, open_file
 from adapters.memory.chains.visible import Version
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ReadingClock",
     "Recalled",
     "SchemaError",
+    "SourceChains",
     "TaskScope",
     "Version",
     "WallClock",

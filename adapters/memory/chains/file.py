@@ -5,7 +5,6 @@ The journal mode is left as the file has it, and a file that is not known is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 from adapters.memory import sqlite
 from adapters.memory.chains.schema import bring_up, judge
 from adapters.memory.engine import BUSY_MS, checkpoint, reading, translated, writing
-from orchestrator import ErrorCode, Permanent, StoreLocked
+from orchestrator import StoreLocked
 
 
 def engine_of(path: Path, *, secure_delete: bool) -> sa.Engine:
@@ -30,7 +29,7 @@ def engine_of(path: Path, *, secure_delete: bool) -> sa.Engine:
 
     def prepare(driver: Any, _record: object) -> None:  # noqa: ANN401 - SQLAlchemy does not know its driver's type
         try:
-            _settle(driver, settings)
+            sqlite.settle(driver, settings)
         except BaseException:
             driver.close()
             raise
@@ -57,14 +56,6 @@ def open_known(path: Path, *, secure_delete: bool) -> sa.Engine:
         engine.dispose()
         raise
     return engine
-
-
-def _settle(driver: Any, settings: Mapping[str, int]) -> None:  # noqa: ANN401 - as above
-    driver.isolation_level = None  # the driver begins nothing by itself: `begin` does
-    for name, value in settings.items():
-        driver.execute(f"PRAGMA {name} = {value}")
-        if driver.execute(f"PRAGMA {name}").fetchone() != (value,):
-            raise Permanent(f"SQLite does not keep the setting {name}", code=ErrorCode.STORE_REFUSED)
 
 
 def _clean(engine: sa.Engine) -> None:

@@ -26,6 +26,13 @@ def check_text(name: str, value: object) -> None:
         raise MemoryInputError(f"{name} must be valid Unicode", field=name) from None
 
 
+def check_statement(text: object, source: object, ttl_days: object) -> None:
+    """Raise `MemoryInputError` for what may not be stored as a version."""
+    check_text("text", text)
+    check_text("source", source)
+    check_ttl(ttl_days)
+
+
 def check_level(value: object) -> Level:
     """Give the level; raises `MemoryInputError` for anything but `user` and `task`."""
     if not isinstance(value, str) or value not in set(Level):

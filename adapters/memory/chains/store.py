@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import sqlalchemy as sa
 
 from adapters.memory.chains import delete, inputs, write
 from adapters.memory.chains.clock import ReadingClock
-from adapters.memory.chains.delete import Deletion
 from adapters.memory.chains.file import open_known
-from adapters.memory.chains.recall import Recalled, rank
-from adapters.memory.chains.schema import bring_up_shared
+from adapters.memory.chains.reading import ChainReader
 from adapters.memory.chains.scope import TaskScope
-from adapters.memory.chains.visible import CORRECTED_BY, Version, history, visible
 from adapters.memory.engine import checkpoint, reading, writing
 from orchestrator import ErasureError
-
-LIMIT: Final = 3
-"""Memories that a question brings up if nobody says how many."""
-_OPENING: Final = "chains"
-"""Stands in for a tenant while the tables are made: whoever opens a database waits for whoever does."""
 
 
 def open_file(path: Path, clock: ReadingClock, *, secure_delete: bool = True) -> ProvenanceStore:
@@ -33,15 +24,8 @@ def open_file(path: Path, clock: ReadingClock, *, secure_delete: bool = True) ->
     return ProvenanceStore(open_known(path, secure_delete=secure_delete), clock)
 
 
-def open_in(engine: sa.Engine, clock: ReadingClock) -> ProvenanceStore:
-    """Open the chains in a source database, whose engine sets its connections up; raises `SchemaError`."""
-    with writing(engine, [_OPENING]) as connection:
-        bring_up_shared(connection)
-    return ProvenanceStore(engine, clock)
-
-
-class ProvenanceStore:
-    """Chains of corrections: each memory says where it came from, and the newest of a chain is the one that holds.
+class ProvenanceStore(ChainReader):
+    """Memories that say where they came from. What is corrected stays, and the newest of a chain is the one that holds.
 
     A missing memory and a foreign one raise the same `MemoryNotFound`; wrong input raises
     `MemoryInputError`, before anything is read or written. A call that is refused takes no
@@ -49,13 +33,13 @@ class ProvenanceStore:
     """
 
     def __init__(self, engine: sa.Engine, clock: ReadingClock) -> None:
-        """Bind the store to a database that `open_file` or `open_in` has opened."""
-        self._engine, self._clock = engine, clock
+        """Bind the store to a database that `open_file` has opened."""
+        super().__init__(engine, clock)
 
     def remember(self, scope: TaskScope, level: str, text: str, source: str, ttl_days: int | None = None) -> int:
         """Store a memory and give its id. It expires when `ttl_days` (1 to 3650) have passed, without them never."""
         at_level = inputs.check_level(level)
-        _check_statement(text, source, ttl_days)
+        inputs.check_statement(text, source, ttl_days)
         with writing(self._engine, [scope.tenant]) as connection:
             return write.remember(connection, self._clock, scope, at_level, text, source, ttl_days)
 
@@ -66,24 +50,10 @@ class ProvenanceStore:
         expires, and one of an expired memory brings the fact back.
         """
         inputs.check_id(memory_id)
-        _check_statement(text, source, ttl_days)
+        inputs.check_statement(text, source, ttl_days)
         with writing(self._engine, [scope.tenant]) as connection:
-            return write.correct(connection, self._clock, scope, memory_id, text, source, ttl_days)
-
-    def history(self, scope: TaskScope, memory_id: int) -> list[Version]:
-        """Give all versions of a chain, oldest first, whichever of them is named."""
-        inputs.check_id(memory_id)
-        with reading(self._engine) as connection:
-            return history(connection, scope, memory_id)
-
-    def recall(self, scope: TaskScope, query: str, limit: int = LIMIT) -> list[Recalled]:
-        """Give at most `limit` (1 to 20) current, unexpired memories that share words with a question, best first."""
-        inputs.check_query(query)
-        inputs.check_limit(limit)
-        now = self._clock.peek()
-        with reading(self._engine) as connection:
-            newest = visible(scope).where(CORRECTED_BY.is_(None))
-            return rank(query, connection.execute(newest), now, limit)
+            old = write.newest(connection, scope, memory_id)
+            return write.correct(connection, self._clock, scope, old, text, source, ttl_days)
 
     def forget(self, scope: TaskScope, memory_id: int, reason: str) -> list[int]:
         """Delete all versions of a chain, whichever of them is named, and give their ids, oldest first.
@@ -96,11 +66,6 @@ class ProvenanceStore:
             ids = delete.forget(connection, self._clock, scope, memory_id, reason)
         checkpoint(self._engine)
         return ids
-
-    def deletions(self, scope: TaskScope) -> list[Deletion]:
-        """Give the records of what was deleted of this user, oldest first."""
-        with reading(self._engine) as connection:
-            return delete.told(connection, scope)
 
     def purge_expired(self) -> int:
         """Delete every chain of any user whose newest version has expired; give how many versions that were.
@@ -122,13 +87,3 @@ class ProvenanceStore:
         if failed:
             raise failed[0]
         return removed
-
-    def close(self) -> None:
-        """Give back connections."""
-        self._engine.dispose()
-
-
-def _check_statement(text: str, source: str, ttl_days: int | None) -> None:
-    inputs.check_text("text", text)
-    inputs.check_text("source", source)
-    inputs.check_ttl(ttl_days)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from adapters.memory.batch import Found
 from adapters.memory.chains.clock import ReadingClock, expiry
 from adapters.memory.chains.errors import MemoryInputError, MemoryNotFound
 from adapters.memory.chains.scope import Level, TaskScope
@@ -27,16 +28,8 @@ def remember(
     return _insert(connection, scope, task, text, source, clock.now(), ttl_days)
 
 
-def correct(
-    connection: sa.Connection,
-    clock: ReadingClock,
-    scope: TaskScope,
-    memory_id: int,
-    text: str,
-    source: str,
-    ttl_days: int | None,
-) -> int:
-    """Put a version after the newest one, at its level, and give the new id; the time to live is not inherited.
+def newest(connection: sa.Connection, scope: TaskScope, memory_id: int) -> Found:
+    """Give the version that may be corrected.
 
     Raises `MemoryNotFound`, and `MemoryInputError` for a version that is not the newest.
     """
@@ -46,7 +39,20 @@ def correct(
     if old.corrected_by is not None:
         message = f"already corrected by {old.corrected_by}; correct the newest"
         raise MemoryInputError(message, field="memory_id")
-    return _insert(connection, scope, old.task_id, text, source, clock.now(), ttl_days, supersedes=memory_id)
+    return old
+
+
+def correct(
+    connection: sa.Connection,
+    clock: ReadingClock,
+    scope: TaskScope,
+    old: Found,
+    text: str,
+    source: str,
+    ttl_days: int | None,
+) -> int:
+    """Put a version after the newest one, at its level, and give the new id; the time to live is not inherited."""
+    return _insert(connection, scope, old.task_id, text, source, clock.now(), ttl_days, supersedes=old.id)
 
 
 def _insert(
