@@ -114,9 +114,7 @@ class StoreSettings(_Section):
     """What the engine reads of an adapter's section; all else in it is the adapter's own."""
 
     required: Annotated[StrictBool, BeforeValidator(_yes_or_no)] = Field(True, description="true or false")
-    require: Literal["logical", "physical"] = Field(
-        "logical", description="logical, or physical: the bytes of its files are looked at as well"
-    )
+    require: Literal["logical", "physical"] = Field("logical", description="logical or physical")
 
 
 class Settings(BaseSettings):

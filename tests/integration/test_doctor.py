@@ -164,8 +164,8 @@ def test_unknown_adapter_is_red(state: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('require = "wiped"', "adapters.memory.require: not supported, set it to: logical, or physical"),
-        ("require = 1", "adapters.memory.require: not supported, set it to: logical, or physical"),
+        ('require = "wiped"', "adapters.memory.require: not supported, set it to: logical or physical"),
+        ("require = 1", "adapters.memory.require: not supported, set it to: logical or physical"),
         ('required = "no"', "adapters.memory.required: not supported, set it to: true or false"),
         ("required = 1", "adapters.memory.required: not supported, set it to: true or false"),
     ],
