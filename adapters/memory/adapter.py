@@ -6,9 +6,10 @@ that either all of it is done or nothing; log lines carry ids and counts, never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
@@ -20,6 +21,7 @@ from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
 from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
+from adapters.memory.physical import SourceFiles
 from adapters.memory.store import MemoryStore
 from orchestrator import (
     AdapterContext,
@@ -30,6 +32,7 @@ from orchestrator import (
     InvalidRequest,
     Revocation,
     Role,
+    ScrubReport,
     Seen,
 )
 
@@ -60,6 +63,8 @@ class MemoryAdapter:
         self._residuals = database_of(self._url).RESIDUALS
         self._engine = open_engine(self._url)
         self.store = MemoryStore(self._engine, context.gate, context.clock)
+        self._files = SourceFiles(self._engine, context)
+        self.file_group = self._files.file_group
 
     @cached_property
     def chains(self) -> SourceChains:
@@ -69,7 +74,7 @@ class MemoryAdapter:
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, hide, raise revisions and set tombstones, all orders in one transaction; what is held stays."""
         with self._writing(orders) as connection:
-            answers = revoking.revoke(connection, self._context.gate, orders)
+            answers = revoking.revoke(connection, self._context.gate, orders, by=self._context.fingerprinter)
         for order, answer in zip(orders, answers, strict=True):
             facts = {"targets": len(answer.targets), "left": len(answer.left)}
             self._context.log.info("source.revoked", job_id=str(order.job), **facts)
@@ -93,6 +98,26 @@ class MemoryAdapter:
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
         """Count what remains, by hand-written SQL on a connection of its own."""
         return verifying.verify(self._url, orders, wait_ms=self._wait_ms(orders))
+
+    def scrub(self) -> ScrubReport:
+        """Rewrite the database's files without what was deleted."""
+        return self._files.scrub()
+
+    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
+        """Give the database's files, and keep them still meanwhile."""
+        return self._files.live_files()
+
+    def live_values(self) -> Iterable[bytes]:
+        """Give the texts of all live records."""
+        return self._files.live_values()
+
+    def plant(self, marker: bytes) -> None:
+        """Store a marker of a scan."""
+        self._files.plant(marker)
+
+    def uproot(self, marker: bytes) -> None:
+        """Take a marker away."""
+        self._files.uproot(marker)
 
     def close(self) -> None:
         """Give back connections."""

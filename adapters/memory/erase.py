@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from adapters.memory import prints
 from adapters.memory.batch import look_up, raise_numbers
 from adapters.memory.chains import erase as chains
 from adapters.memory.chains.named import KIND as CHAINS
@@ -29,6 +30,7 @@ def erase(
     `residuals` are left of every record that goes.
     """
     of_facts, of_chains = _facts(connection, gate, orders), chains.erase(connection, clock, orders)
+    prints.drop(connection, orders)
     return [
         Erased(
             erased=one.erased + other.erased,

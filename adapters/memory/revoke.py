@@ -16,13 +16,14 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from adapters.memory import large, marking
+from adapters.memory import large, marking, prints
 from adapters.memory.answers import answers, reached
 from adapters.memory.batch import Found, Row, change, columns, insert_all, insert_or_replace
 from adapters.memory.chains import revoke as chains
 from adapters.memory.due import Due, of_orders, records
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
+from adapters.memory.prints import Fingerprinter
 from adapters.memory.selection import HANDLE, Handle, handle_of
 from adapters.memory.tables import KIND, facts, revocation_left, revocation_targets, source_revocations
 from adapters.memory.tombstones import keep
@@ -64,22 +65,34 @@ class _Batch:
 
 
 def revoke(
-    connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder], *, at_once: int = AT_ONCE
+    connection: sa.Connection,
+    gate: Gate,
+    orders: Sequence[EraseOrder],
+    *,
+    by: Fingerprinter | None = None,
+    at_once: int = AT_ONCE,
 ) -> list[Revocation]:
     """Revoke once for each job, and give a page of what that came to: the same for every repeat.
 
-    What was left because of a hold is revoked by the first order that holds it no more.
+    What was left because of a hold is revoked by the first order that holds it no more. `by`
+    makes the fingerprints by which files are looked through later.
     """
     places = [reached(order) for order in orders]
     due = chains.take(connection, of_orders(connection, orders))
-    if due and not _by_lists(connection, gate, due, at_once):
+    if by is not None:
+        for each in due:
+            prints.keep(connection, by, chains.texts(connection, each))
+    if due and not _by_lists(connection, gate, due, at_once, by):
         for each in due:
             large.revoke(connection, gate, each)
     chains.mark(connection, gate, due)
-    return answers(connection, orders, places)
+    told = answers(connection, orders, places)
+    return told if by is None else prints.with_prints(connection, orders, told)
 
 
-def _by_lists(connection: sa.Connection, gate: Gate, due: Sequence[Due], at_once: int) -> bool:
+def _by_lists(
+    connection: sa.Connection, gate: Gate, due: Sequence[Due], at_once: int, by: Fingerprinter | None
+) -> bool:
     """Revoke a whole batch; False where it names more than there is room for, and nothing was done."""
     rows = records(connection, due, at_once)
     subjects = {d.order.scope for d in due if d.is_first and d.order.selector.kind is SelectorKind.SUBJECT}
@@ -88,6 +101,8 @@ def _by_lists(connection: sa.Connection, gate: Gate, due: Sequence[Due], at_once
         return False
     gone: set[Handle] = set()
     going = [_going(each, named, owned, gone) for each, named in zip(due, rows, strict=True)]
+    if by is not None:
+        prints.keep_facts(connection, by, gone)
     _write(connection, _come_to(connection, gate, going), gone)
     return True
 

@@ -8,7 +8,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 USER_WIDE: Final = ""
 """What the project column holds for a fact of no project: a scope's project is never empty."""
 
@@ -36,6 +36,8 @@ def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
         yield "DROP INDEX source_tombstones_job"
         for index in (_FACTS_OF_USER, _TOMBSTONES_OF_JOB):
             yield str(CreateIndex(index).compile(dialect=dialect))
+    if version < 3:  # noqa: PLR2004 - as above
+        yield str(CreateTable(record_prints).compile(dialect=dialect))
 
 
 def _text(name: str, *, key: bool = False) -> sa.Column[str]:
@@ -156,6 +158,18 @@ revocation_targets: Final = sa.Table(
 
 # Items that a hold covered when a job revoked the rest: they are revoked when they are free.
 revocation_left: Final = sa.Table("revocation_left", metadata, _text("job", key=True), _text("fact_id", key=True))
+
+# By which a scan of files looks for what a record held; gone when it is erased.
+record_prints: Final = sa.Table(
+    "record_prints",
+    metadata,
+    _text("tenant", key=True),
+    _text("kind", key=True),
+    _text("handle", key=True),
+    _number("version", key=True),
+    _number("roll", key=True),
+    _text("mac", key=True),
+)
 
 # A statement of a user confirms a key once.
 confirmations: Final = sa.Table(

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 import structlog
 
 from adapters.memory import MemoryAdapter
+from adapters.memory.tables import SCHEMA_VERSION
 from orchestrator import (
     AdapterContext,
     EraseOrder,
@@ -237,4 +238,4 @@ def test_processes_that_open_an_empty_database_together_make_its_tables_once(pos
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(first_call, range(4))) == [0] * 4
-    assert rows(postgres_url, "SELECT version FROM memory_schema") == [(2,)]
+    assert rows(postgres_url, "SELECT version FROM memory_schema") == [(SCHEMA_VERSION,)]

@@ -31,7 +31,7 @@ _TAKEN: Final = (
     & (_t.ordinal > sa.bindparam("told", type_=sa.BigInteger()))
     & (_t.ordinal <= sa.bindparam("last", type_=sa.BigInteger()))
 )
-_MINE: Final = sa.select(memories, memory_tenants.c.tenant, memory_tenants.c.revoked).select_from(
+_MINE: Final = sa.select(memories, memory_tenants.c.tenant, memory_tenants.c.revoked, _t.handle).select_from(
     revocation_targets.join(memories, memories.c.id == _t.version).join(
         memory_tenants, memory_tenants.c.memory_id == memories.c.id
     )
@@ -85,6 +85,13 @@ def _take(connection: sa.Connection, due: Due) -> Due:
     rows = [row for row in places if not row.revoked or not due.is_first]
     changed = frozenset(scope_of(row.tenant, row.user_id, row.task_id) for row in rows)
     return replace(taken, changed=changed)
+
+
+def texts(connection: sa.Connection, due: Due) -> Iterator[tuple[tuple[str, str, str, int], str]]:
+    """Give the texts that a job has taken, each with its tenant, kind, chain and id."""
+    if due.chained:
+        for part in _texts(connection, due):
+            yield from (((row.tenant, KIND, row.handle, row.id), row.text) for row in part)
 
 
 def _list_of(due: Due) -> Parameters:
