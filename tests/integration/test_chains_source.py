@@ -14,6 +14,7 @@ from adapters.memory import MemoryStore, open_engine
 from adapters.memory.chains import SchemaError, TaskScope, WallClock, open_file, open_in
 from adapters.memory.chains.migration import VERSION_1
 from adapters.memory.chains.tables import metadata
+from adapters.memory.tables import SCHEMA_VERSION
 from orchestrator import Gate, Keyring, Permanent, Scope
 from tests.fakes import FakeClock
 from tests.integration.chains_harness import (
@@ -81,7 +82,7 @@ def test_source_database_is_no_file_that_stands_alone_and_the_other_way_round(tm
     engine = open_engine(f"sqlite:///{source}")
     open_in(engine, StepClock(), GATE)
     engine.dispose()
-    with pytest.raises(SchemaError, match=r"^version 2 "):
+    with pytest.raises(SchemaError, match=rf"^version {SCHEMA_VERSION} "):
         open_file(source, StepClock())
     open_file(alone, StepClock()).close()
     engine = open_engine(f"sqlite:///{alone}")

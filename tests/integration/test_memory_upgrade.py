@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -18,8 +19,10 @@ from orchestrator import AdapterContext, EraseOrder, Gate, Keyring, Permanent, S
 from tests.fakes import FakeClock
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
-# What version 2 brought, taken back.
+# What the versions brought, taken back.
+TO_VERSION_2 = ("DROP TABLE record_prints",)
 TO_VERSION_1 = (
+    *TO_VERSION_2,
     "DROP TABLE revocation_left",
     "DROP INDEX facts_of_user",
     "DROP INDEX source_tombstones_of_job",
@@ -65,14 +68,17 @@ def order() -> EraseOrder:
     return EraseOrder(job=uuid4(), unit=uuid4(), key="k", scope=ANNA, selector=subject, deadline=deadline)
 
 
-def test_database_of_version_1_is_brought_up_and_keeps_its_facts_and_answers(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize(("version", "back"), [(1, TO_VERSION_1), (2, TO_VERSION_2)])
+def test_database_of_an_earlier_version_is_brought_up_and_keeps_its_facts_and_answers(
+    tmp_path: Path, url: str, version: int, back: Sequence[str]
+) -> None:
     first = order()
     with closing(open_adapter(tmp_path, url)) as adapter:
         adapter.store.register_source(ANNA, "turn-1")
         adapter.store.put(ANNA, "seat", "I like the aisle", "turn-1")
         (before,) = adapter.revoke([first])
         fresh = schema(url)
-    execute(url, *TO_VERSION_1, SET[sa.make_url(url).get_backend_name()].format(1))
+    execute(url, *back, SET[sa.make_url(url).get_backend_name()].format(version))
     assert schema(url) != fresh
     with closing(open_adapter(tmp_path, url)) as adapter:
         assert adapter.revoke([first]) == [before]
