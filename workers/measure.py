@@ -7,16 +7,18 @@ each unit of the product, worked off by one worker in this process.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import psycopg
 import sqlalchemy as sa
@@ -36,6 +38,7 @@ from orchestrator.store.migrate import upgrade
 
 FACTS = 3
 FILED_TOGETHER = 500
+CONTROL, MEMORY = "expunge_bench_control", "expunge_bench_memory"
 # What one job of the product comes to with these stores: revoke, two passes of find, erase and verify.
 UNITS = ("revoke", "find-memory", "find-cache", "erase-memory", "erase-cache", "verify-memory", "verify-cache")
 
@@ -47,18 +50,17 @@ def compare(subjects: int, repeats: int, tasks: int, redis_url: str, postgresql_
         places["postgresql"] = postgresql_url
     answer: dict[str, Any] = {"subjects": subjects, "repeats": repeats, "ratio_to_floor": {}, "ratio_to_tasks": {}}
     answer["jobs_per_second"] = {}
+    ways = {"floor": (floor, subjects), "product": (product, subjects), "tasks": (one_task_per_unit, tasks)}
     for name, url in places.items():
-        runs = {"floor": [], "product": [], "tasks": []}  # type: dict[str, list[float]]
-        for _ in range(repeats):
-            for way, measure, count in (
-                ("floor", floor, subjects),
-                ("product", product, subjects),
-                ("tasks", one_task_per_unit, tasks),
-            ):
-                if count:
-                    with stores(url, redis_url, count) as stage:
-                        runs[way].append(count / measure(stage))
-        speed = {way: statistics.median(rates) for way, rates in runs.items() if rates}
+        runs: dict[str, list[float]] = {way: [] for way, (_, count) in ways.items() if count}
+        with ExitStack() as stack:
+            filled = {n: stack.enter_context(filling(url, redis_url, n)) for _, n in ways.values() if n}
+            for _ in range(repeats):
+                for way, rates in runs.items():
+                    measure, count = ways[way]
+                    with stores(filled[count]) as stage:
+                        rates.append(count / measure(stage))
+        speed = {way: statistics.median(rates) for way, rates in runs.items()}
         answer["jobs_per_second"][name] = {way: round(rate) for way, rate in speed.items()}
         answer["ratio_to_floor"][name] = round(speed["product"] / speed["floor"], 3)
         if tasks:
@@ -78,18 +80,65 @@ class Stage:
     closing: ExitStack
 
 
+@dataclass(frozen=True)
+class Filled:
+    """Stores that were filled once and are copied for each run: filling takes longer than what is measured."""
+
+    folder: Path
+    server: str | None
+    count: int
+    answers: Sequence[tuple[bytes, bytes]]
+
+
 @contextmanager
-def stores(url: str | None, redis_url: str, count: int) -> Iterator[Stage]:
-    """Make and fill the stores of one run."""
+def filling(url: str | None, redis_url: str, count: int) -> Iterator[Filled]:
+    """Fill stores for so many subjects."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "state"
         initialise(folder)
         path = folder / "expunge.toml"
         text = path.read_text().replace("redis://127.0.0.1:0/0", redis_url)
         if url is not None:
-            control_url, memory_url = (stack.enter_context(database(url, name)) for name in ("control", "memory"))
-            text = text.replace("sqlite:///orchestrator.db", control_url).replace("sqlite:///memory.db", memory_url)
+            text = text.replace("sqlite:///orchestrator.db", _named(url, CONTROL)).replace(
+                "sqlite:///memory.db", _named(url, MEMORY)
+            )
         path.write_text(text)
+        with _databases(url), _open(folder, count) as stage:
+            client: Any = stage.cache.client()
+            client.flushdb()
+            fill(stage)
+            keys = list(client.scan_iter(count=1000))
+            pipeline = client.pipeline(transaction=False)
+            for key in keys:
+                pipeline.dump(key)
+            answers = list(zip(keys, pipeline.execute(), strict=True))
+            for adapter in (stage.memory, stage.cache):
+                adapter.close()
+            if url is not None:
+                stack.enter_context(database(url, _kept(count), like=MEMORY))
+        yield Filled(folder, url, count, answers)
+
+
+@contextmanager
+def stores(filled: Filled) -> Iterator[Stage]:
+    """Copy filled stores for one run."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "state"
+        shutil.copytree(filled.folder, folder)
+        stack.enter_context(_databases(filled.server, like=_kept(filled.count)))
+        stage = stack.enter_context(_open(folder, filled.count))
+        client: Any = stage.cache.client()
+        client.flushdb()
+        pipeline = client.pipeline(transaction=False)
+        for key, value in filled.answers:
+            pipeline.restore(key, 0, value)
+        pipeline.execute()
+        yield stage
+
+
+@contextmanager
+def _open(folder: Path, count: int) -> Iterator[Stage]:
+    with ExitStack() as stack:
         control = open_control(folder)
         stack.callback(control.close)
         structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
@@ -98,30 +147,44 @@ def stores(url: str | None, redis_url: str, count: int) -> Iterator[Stage]:
         memory, cache = cast("MemoryAdapter", engine.adapters["memory"]), cast("CacheAdapter", engine.adapters["cache"])
         for adapter in (memory, cache):
             stack.callback(adapter.close)
-        client: Any = cache.client()
-        client.flushdb()
-        stage = Stage(control, engine, memory, cache, count, stack)
-        fill(stage)
-        yield stage
+        yield Stage(control, engine, memory, cache, count, stack)
 
 
 @contextmanager
-def database(url: str, name: str) -> Iterator[str]:
-    """Make a database on a server for one run, and drop it."""
+def _databases(url: str | None, like: str | None = None) -> Iterator[None]:
+    """Make the databases of one run on a server, the memory store's as a copy of another one; SQLite needs none."""
+    if url is None:
+        yield
+        return
+    with database(url, CONTROL), database(url, MEMORY, like=like):
+        yield
+
+
+@contextmanager
+def database(url: str, name: str, *, like: str | None = None) -> Iterator[None]:
+    """Make a database on a server, if wanted as a copy of another one, and drop it."""
     server = sa.create_engine(url, isolation_level="AUTOCOMMIT", hide_parameters=True)
-    made = f"expunge_bench_{name}"
+    copied = "" if like is None else f" TEMPLATE {like}"
     try:
         with server.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {made}")
-            connection.exec_driver_sql(f"CREATE DATABASE {made}")
-        yield sa.make_url(url).set(database=made).render_as_string(hide_password=False)
+            connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {name}")
+            connection.exec_driver_sql(f"CREATE DATABASE {name}{copied}")
+        yield
         with server.connect() as connection:
-            connection.exec_driver_sql(f"DROP DATABASE {made} WITH (FORCE)")
+            connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
     except SQLAlchemyError as error:
         message = f"the PostgreSQL server does not take it ({type(error).__name__})"
         raise InvalidRequest(message, field="postgresql-url") from None
     finally:
         server.dispose()
+
+
+def _kept(count: int) -> str:
+    return f"expunge_bench_filled_{count}"
+
+
+def _named(url: str, name: str) -> str:
+    return sa.make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
 def subject(n: int) -> Scope:
@@ -179,19 +242,26 @@ def floor(stage: Stage) -> float:
 def one_task_per_unit(stage: Stage) -> float:
     """Do the floor's deletes in Celery tasks, one for each unit that the product has; the looks do nothing."""
     delete_facts, delete_answers = by_hand(stage)
-    app = Celery("bench", broker="memory://")  # type: ignore[no-untyped-call] # Celery's edge
-    app.conf.update(task_ignore_result=True, task_acks_late=True, worker_prefetch_multiplier=8)
-    done: list[int] = []
+    # Through the cache's Redis: Kombu's broker in memory is one for the whole process, and loses messages between runs.
+    broker = stage.control.settings.adapters["cache"]["url"]
+    app = Celery("bench", broker=broker)  # type: ignore[no-untyped-call] # Celery's edge
+    mine = {"task_default_queue": f"bench-{uuid4()}"}
+    app.conf.update(task_ignore_result=True, task_acks_late=True, worker_prefetch_multiplier=8, **mine)
+    done, failed = list[int](), list[Exception]()
 
     @app.task(name="unit")  # type: ignore[no-untyped-call, untyped-decorator] # Celery's edge
     def unit(n: int, step: int) -> None:
-        match UNITS[step]:
-            case "erase-memory":
-                delete_facts(n)
-            case "erase-cache":
-                delete_answers(n)
-            case _:
-                pass
+        try:
+            match UNITS[step]:
+                case "erase-memory":
+                    delete_facts(n)
+                case "erase-cache":
+                    delete_answers(n)
+                case _:
+                    pass
+        except Exception as error:
+            failed.append(error)
+            raise
         if step + 1 < len(UNITS):
             unit.delay(n, step + 1)
         else:
@@ -202,6 +272,8 @@ def one_task_per_unit(stage: Stage) -> float:
         for n in range(stage.count):
             unit.delay(n, 0)
         while len(done) < stage.count:
+            if failed:
+                raise failed[0]
             time.sleep(0.005)
         return time.perf_counter() - began
 
