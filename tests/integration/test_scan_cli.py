@@ -234,7 +234,10 @@ def terminal() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def test_progress_is_shown_on_a_terminal_alone(scan: Scan, terminal: tuple[int, int]) -> None:
+def test_progress_is_shown_on_a_terminal_alone(
+    scan: Scan, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # on one that says that it is dumb nothing is drawn
     (scan.folder / "a").write_bytes(b"nothing of theirs" * 100_000)
     code, out, _ = scan("a", stderr=terminal[1])
     shown = os.read(terminal[0], 65_536)
