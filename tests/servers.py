@@ -60,14 +60,20 @@ class RedisServer:
             self.process.wait(PATIENCE)
 
 
-@contextmanager
-def redis_server(folder: Path) -> Iterator[RedisServer]:
-    """Run a redis-server on a free port."""
+def redis_binary() -> str:
+    """Give the program of a redis-server; skipped visibly where there is none, failed where services are required."""
     binary = shutil.which("redis-server")
     if binary is None:
         if os.environ.get("EXPUNGE_REQUIRE_SERVICES"):
             pytest.fail("redis-server is missing, and EXPUNGE_REQUIRE_SERVICES is set")
         pytest.skip("redis-server is not installed")
+    return binary
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[RedisServer]:
+    """Run a redis-server on a free port."""
+    binary = redis_binary()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

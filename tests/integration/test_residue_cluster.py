@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import threading
@@ -18,16 +17,14 @@ from redis.crc import key_slot
 from orchestrator import ErrorCode, Gate, Keyring, Residual, Scope, Scrubbed, ScrubReport, SelectorKind, Transient
 from tests.fakes import FakeClock
 from tests.integration.cache_harness import ANNA, PASSPORT, Cache, build
-from tests.servers import fake_redis
+from tests.servers import fake_redis, redis_binary
 
 RANGES = ((0, 5460), (5461, 10922), (10923, 16383))
 
 
 @contextmanager
 def node(folder: Path) -> Iterator[redis.Redis]:
-    binary = shutil.which("redis-server")
-    if binary is None:
-        pytest.skip("redis-server is not installed")
+    binary = redis_binary()
     folder.mkdir(parents=True)
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
