@@ -27,7 +27,10 @@ def bench(
     # What measures loads brokers and drivers, which no other command needs.
     from workers.measure import compare  # noqa: PLC0415
 
-    answer = compare(subjects, repeats, tasks, redis_url, postgresql_url)
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    answer = compare(subjects, repeats, tasks, redis_url, postgresql_url, say)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
