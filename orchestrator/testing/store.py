@@ -75,6 +75,13 @@ class StoreUnderTest(ABC):
         """
         return answer_without_erasing(self.adapter)
 
+    def reading(self) -> AbstractContextManager[None] | None:
+        """Give what keeps a reader of the store open; None where no reader keeps the store from being scrubbed.
+
+        Override it where the adapter is a `PhysicalStore`: the reader has begun to read and goes on.
+        """
+        return None
+
     @abstractmethod
     def log(self) -> list[str]:
         """Give the log lines captured so far, as text."""

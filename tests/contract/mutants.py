@@ -17,6 +17,18 @@ from tests.contract.mutants_any import (
     tells_text,
     zero_match_success,
 )
+from tests.contract.mutants_bytes import (
+    clean_while_read,
+    explains_it_away,
+    keeps_the_database_back,
+    keeps_the_log_back,
+    marker_not_stored,
+    marker_of_the_dead_stays,
+    marker_stays,
+    names_what_is_not_there,
+    scrubs_a_neighbour_away,
+    scrubs_nothing,
+)
 from tests.contract.mutants_cache import (
     cache_derived_copy,
     cache_no_fence,
@@ -51,8 +63,17 @@ EVERY: dict[str, Mutation] = {
     "swallowed error": swallowed_error,
     "counts the neighbour": counts_the_neighbour,
 }
+BYTES: dict[str, Mutation] = {
+    "scrubs nothing": scrubs_nothing,
+    "clean while read": clean_while_read,
+    "marker not stored": marker_not_stored,
+    "marker stays": marker_stays,
+    "keeps the log back": keeps_the_log_back,
+    "keeps the database back": keeps_the_database_back,
+}
 MEMORY: dict[str, Mutation] = {
     **EVERY,
+    **BYTES,
     "swallowed look": swallowed_look,
     "sees the neighbour": sees_the_neighbour,
     "tells text": tells_text,
@@ -64,8 +85,13 @@ MEMORY: dict[str, Mutation] = {
     "ignores the hold": ignores_the_hold,
     "keeps everything for one item": keeps_everything_for_one_item,
     "forgets what it left": forgets_what_it_left,
+    "marker of the dead stays": marker_of_the_dead_stays,
+    "names what is not there": names_what_is_not_there,
+    "scrubs a neighbour away": scrubs_a_neighbour_away,
+    "explains it away": explains_it_away,
 }
 CHAINS: dict[str, Mutation] = {
+    **BYTES,
     "half a chain": half_a_chain,
     "hidden is gone": hidden_is_gone,
     "tenant-blind chain": tenant_blind_chain,

@@ -10,5 +10,5 @@ from orchestrator import EraseOrder, StorageAdapter
 Orders: TypeAlias = Sequence[EraseOrder]
 
 
-def override(adapter: StorageAdapter, **methods: Callable[[Orders], Sequence[object]]) -> None:
+def override(adapter: StorageAdapter, **methods: Callable[..., object]) -> None:
     vars(adapter).update(methods)

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
 from adapters.cache import AnswerCache, CacheAdapter
 from adapters.cache.connection import Connection
-from adapters.memory import MemoryAdapter
+from adapters.memory import MemoryAdapter, physical
+from adapters.memory.engine import reading
 from adapters.memory.tables import metadata
 from orchestrator import AdapterContext, Gate, GateRefused, Keyring
 from orchestrator.testing import PLANTED, Record, StoreUnderTest
@@ -26,6 +28,7 @@ from tests.contract.toy import NotesUnderTest, open_notes
 KEYRING = Keyring(current="tk-1", keys={"tk-1": b"k" * 32})
 BULK = 300
 PATIENCE = 0.05
+WAIT_MS = 50
 
 
 class RealClock:
@@ -117,6 +120,14 @@ class MemoryUnderTest(StoreUnderTest):
         """Take the rows from their owner, as a foreign key with SET NULL does, and erase none."""
         with super().lie():
             self.run("UPDATE facts SET user_id = 'nobody:' || user_id")
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read one state of the database until the end; how long a scrub waits for that changes no law."""
+        with pytest.MonkeyPatch.context() as patience, reading(self.adapter._engine) as connection:
+            patience.setattr(physical, "WAIT_MS", WAIT_MS)
+            connection.exec_driver_sql("SELECT count(*) FROM facts").fetchone()
             yield
 
     def log(self) -> list[str]:
