@@ -25,6 +25,7 @@ import structlog
 from adapters.memory import open_engine
 from orchestrator import EraseOrder, Reason, Scope, Selector, SelectorKind, StorageAdapter, Target, bootstrap
 from orchestrator.domain.states import JobState
+from orchestrator.initialise import initialise
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.run_batch import Engine, run_batch
 from orchestrator.store.migrate import upgrade
@@ -111,7 +112,7 @@ def peak() -> float:
 def measure(facts: int, folder: Path) -> dict[str, object]:
     seconds, spent, pages = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     peaks: dict[str, float] = {}
-    bootstrap.initialise(folder)
+    initialise(folder)
     build(folder / "memory.db", facts)
     with fake_redis() as url, deployment(folder, url) as (control, engine):
         memory: Any = engine.adapters["memory"]

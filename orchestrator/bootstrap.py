@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,11 +33,10 @@ from orchestrator.scan.process import ProcessScanner
 from orchestrator.service.accept import Acceptance, days_later, one_month_later
 from orchestrator.service.look import Bytes
 from orchestrator.service.run_batch import Engine
-from orchestrator.state_directory import databases, make_file, make_private
+from orchestrator.state_directory import make_file
 from orchestrator.store.advance import Rules
 from orchestrator.store.engine import checkpoint, open_database
 from orchestrator.store.ledger import SqlLedger
-from orchestrator.store.tables import jobs
 
 CCPA_DAYS = 45
 REFERENCE_BYTES = 32
@@ -70,7 +68,7 @@ class Control:
 
     def scrub(self) -> Scrubbed | None:
         """Rewrite the database's file without what was deleted; None where it is no file, or somebody is at it."""
-        file = _file_of(self.database.url)
+        file = file_of(self.database.url)
         run = None if file is None else self.ledger.open_scrub(CONTROL_FILES, self.ledger.rules.worker)
         if file is None or run is None:
             return None
@@ -98,7 +96,12 @@ def open_control(directory: Path, clock: Clock | None = None, *, create: bool = 
     database = _database(config, create=create)
     clock = clock or SystemClock()
     crash_here = crash.crash_at(config.crash_at, config.state_dir)
-    budgets = Budgets(unit=config.engine.unit_budget, lease=config.engine.lease, breaker=config.engine.breaker_pause)
+    budgets = Budgets(
+        unit=config.engine.unit_budget,
+        lease=config.engine.lease,
+        breaker=config.engine.breaker_pause,
+        expiry=config.expiry.every,
+    )
     rules = Rules(
         stores=_stores(config),
         quiet_time=config.engine.quiet_time,
@@ -134,6 +137,7 @@ def open_engine(control: Control, names: list[str] | None = None) -> Engine:
     )
     return Engine(
         ledger=control.ledger,
+        acceptance=control.acceptance,
         adapters=adapters,
         clock=control.clock,
         new_id=uuid7,
@@ -192,70 +196,6 @@ def open_adapter(directory: Path | None, name: str) -> StorageAdapter:
         control.close()
 
 
-def initialise(directory: Path) -> list[Path]:
-    """Write a state directory's configuration and keys; what is there stays. Give the files written.
-
-    A key that is missing beside a database in use raises `InvalidRequest`, and nothing is written.
-    """
-    make_private(directory)
-    config = settings.read(directory, template=TEMPLATE)
-    keys = {
-        directory / path: text
-        for named, text in (
-            (config.keys.tombstone, Keyring.create().dump()),
-            (config.keys.reference, secrets.token_hex(32) + "\n"),
-        )
-        for kind, _, path in [named.partition(":")]
-        if kind == "file"
-    }
-    lost = [path for path in keys if not path.exists()]
-    if lost and (used := _in_use(config)):
-        message = (
-            f"{lost[0]} is missing, and {used} was made with it: restore the key file from your copy. Without it "
-            "nobody can tell what was forgotten, so no write is allowed; a new beginning needs a new folder"
-        )
-        raise InvalidRequest(message, field="keys")
-    written = []
-    for path, text in {directory / settings.FILE: TEMPLATE, **keys}.items():
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            make_file(path, text)
-            written.append(path)
-    return written
-
-
-TEMPLATE = """\
-# Configuration of this state directory. Every key can also be set as EXPUNGE_<SECTION>__<KEY>; the environment wins.
-# Relative paths are below this directory. Secrets are named (file:, env:), never written here.
-
-database_url = "sqlite:///orchestrator.db"
-broker_url   = "filesystem://"
-log_format   = "json"
-
-[engine]
-lease      = "2s"      # how long a dead worker's units wait; renewed every third of it while a call runs
-quiet_time = "0s"      # between the last erase and the look that verifies
-
-[deadline]
-regime = "gdpr"        # one calendar month; ccpa = 45 days; custom = your `days`
-
-[keys]
-tombstone = "file:keys/tombstone.json"
-reference = "file:keys/reference.key"
-
-[adapters.memory]
-required = true
-require  = "logical"   # what `verified` needs of this store
-url      = "sqlite:///memory.db"
-
-[adapters.cache]
-required = true
-require  = "logical"
-url      = "redis://127.0.0.1:0/0"   # port 0: `expunge up` starts its own and writes the port here
-prefix   = "cache"
-"""
-
-
 def _reference_key(config: settings.Settings) -> bytes:
     key = settings.resolve_secret(config.keys.reference, config.state_dir).strip().encode()
     if len(key) < REFERENCE_BYTES:
@@ -265,8 +205,8 @@ def _reference_key(config: settings.Settings) -> bytes:
 
 
 def _database(config: settings.Settings, *, create: bool) -> sa.Engine:
-    database = _open(config)
-    file = _file_of(database.url)
+    database = open_configured(config)
+    file = file_of(database.url)
     if file is not None and not file.exists():
         if not create:
             message = (
@@ -279,7 +219,8 @@ def _database(config: settings.Settings, *, create: bool) -> sa.Engine:
     return database
 
 
-def _open(config: settings.Settings) -> sa.Engine:
+def open_configured(config: settings.Settings) -> sa.Engine:
+    """Give the engine of the configured control database; raises `InvalidRequest` for what is none."""
     url = settings.inside(config.database_url.get_secret_value(), config.state_dir)
     try:
         return open_database(url)
@@ -288,29 +229,11 @@ def _open(config: settings.Settings) -> sa.Engine:
         raise InvalidRequest(message, field="database_url") from None
 
 
-def _file_of(url: sa.URL) -> Path | None:
+def file_of(url: sa.URL) -> Path | None:
     """Name the file of a SQLite URL."""
     if url.get_backend_name() != "sqlite" or url.database in {None, "", ":memory:"}:
         return None
     return Path(str(url.database))
-
-
-def _in_use(config: settings.Settings) -> str | None:
-    """Name a database that was used already: in the state directory, or where its configuration points to."""
-    stores = [settings.inside(str(o["url"]), config.state_dir) for o in config.adapters.values() if "url" in o]
-    files = [_file_of(sa.make_url(url)) for url in stores if url.startswith("sqlite:")]
-    database = _open(config)
-    files += [_file_of(database.url), *databases(config.state_dir)]
-    used = next((file.name for file in files if file is not None and file.is_file() and file.stat().st_size), None)
-    if used is None and database.dialect.name != "sqlite":
-        with database.connect() as connection:
-            if (
-                sa.inspect(connection).has_table(jobs.name)
-                and connection.execute(sa.select(jobs.c.id).limit(1)).first()
-            ):
-                used = "the control database"
-    database.dispose()
-    return used
 
 
 def _stores(config: settings.Settings) -> list[Store]:

@@ -98,6 +98,12 @@ class DeadlineSettings(_Section):
         return self
 
 
+class ExpirySettings(_Section):
+    """How long what has expired may lie in a store: no read gives it out from its end on, whatever stands here."""
+
+    every: Budget = Field(timedelta(hours=1), description="pause between two looks for what has expired")
+
+
 class KeySettings(_Section):
     """Where the keys are: `file:path` or `env:NAME`, never the key itself."""
 
@@ -133,6 +139,7 @@ class Settings(BaseSettings):
     crash_at: str | None = Field(None, description="tests only: kill the process at this crash point")
     engine: EngineSettings = EngineSettings()
     deadline: DeadlineSettings = DeadlineSettings()
+    expiry: ExpirySettings = ExpirySettings()
     keys: KeySettings = KeySettings()
     adapters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="enabled adapters with their options")
 

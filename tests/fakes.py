@@ -1,33 +1,25 @@
-"""Stores in memory that keep the adapter contract, and an engine over a real control database."""
+"""An engine over a real control database, with stores in memory."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from uuid import UUID
 
 import structlog
 
 from orchestrator import (
-    Erased,
-    EraseOrder,
     Gate,
-    Holding,
     Keyring,
     Reason,
-    Revocation,
     Role,
     Scope,
-    Seen,
     Selector,
     SelectorKind,
     StorageAdapter,
-    Target,
 )
 from orchestrator.crash import never
 from orchestrator.domain.job import JobView, Store
@@ -43,6 +35,7 @@ from orchestrator.store.advance import Rules
 from orchestrator.store.engine import open_database
 from orchestrator.store.ledger import SqlLedger
 from orchestrator.store.migrate import upgrade
+from tests.fake_stores import FakeCopies, FakeSource
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
 
@@ -56,135 +49,6 @@ class FakeClock:
     def now(self) -> datetime:
         """Give the set time."""
         return self.at
-
-
-@dataclass
-class FakeSource:
-    """A source whose records are a set of (tenant, user, key, id)."""
-
-    gate: Gate
-    records: set[tuple[str, str, str, str]] = field(default_factory=set)
-    revoked: set[str] = field(default_factory=set)
-    answers: dict[UUID, Revocation] = field(default_factory=dict)
-    calls: Counter[str] = field(default_factory=Counter)
-    before: Callable[[str, Sequence[EraseOrder]], None] = lambda _phase, _orders: None
-    page: int = 1000
-    name: str = "source"
-    role: Role = Role.SOURCE
-    max_batch: int = 50
-
-    def reset(self) -> None:
-        for kept in (self.records, self.revoked, self.answers, self.calls):
-            kept.clear()
-
-    def _of(self, order: EraseOrder) -> list[Target]:
-        return sorted(
-            (
-                Target(kind="fact", id=ident, version=1)
-                for tenant, user, key, ident in self.records
-                if (tenant, user) == (order.scope.tenant, order.scope.user)
-                and (order.selector.kind is SelectorKind.SUBJECT or key == order.selector.value)
-            ),
-            key=lambda target: target.id,
-        )
-
-    def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
-        self.before("revoke", orders)
-        self.calls.update(["revoke"] * len(orders))
-        return [self._revoke(order) for order in orders]
-
-    def _revoke(self, order: EraseOrder) -> Revocation:
-        """Answer the same for every repeat of a job, but for items that were held and are free by now."""
-        before = self.answers.get(order.job)
-        named = self._of(order) if before is None else [t for t in self._of(order) if t.id in before.left]
-        left = frozenset(target.id for target in named if target.id in order.held)
-        taken = [target for target in named if target.id not in left]
-        self.revoked.update(target.id for target in taken)
-        found = self.answers[order.job] = Revocation(
-            targets=(*(() if before is None else before.targets), *taken),
-            left=left,
-            tombstones=(self.gate.for_key(order.scope, order.selector.value or "", 7),),
-            revision=3,
-        )
-        start = int(order.cursor or 0)
-        more = start + self.page < len(found.targets)
-        return Revocation(
-            targets=found.targets[start : start + self.page],
-            left=found.left,
-            tombstones=found.tombstones,
-            revision=found.revision,
-            cursor=str(start + self.page) if more else None,
-        )
-
-    def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
-        self.before("find", orders)
-        self.calls.update(["find"] * len(orders))
-        return [Holding(targets=tuple(self._of(order)[: self.page])) for order in orders]
-
-    def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
-        self.before("erase", orders)
-        self.calls.update(["erase"] * len(orders))
-        return [_erase(self.records, order) for order in orders]
-
-    def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
-        self.before("verify", orders)
-        self.calls.update(["verify"] * len(orders))
-        return [Seen(remaining=sum(r[3] in {x.id for x in o.targets} for r in self.records)) for o in orders]
-
-    def close(self) -> None:
-        return
-
-
-@dataclass
-class FakeCopies:
-    """A derived store whose records are a set of (tenant, user, fact id, id)."""
-
-    records: set[tuple[str, str, str, str]] = field(default_factory=set)
-    calls: Counter[str] = field(default_factory=Counter)
-    before: Callable[[str, Sequence[EraseOrder]], None] = lambda _phase, _orders: None
-    name: str = "copies"
-    role: Role = Role.DERIVED
-    max_batch: int = 50
-
-    def reset(self) -> None:
-        for kept in (self.records, self.calls):
-            kept.clear()
-
-    def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
-        self.before("find", orders)
-        self.calls.update(["find"] * len(orders))
-        return [Holding(targets=tuple(self._made_from(order))) for order in orders]
-
-    def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
-        self.before("erase", orders)
-        self.calls.update(["erase"] * len(orders))
-        return [_erase(self.records, order) for order in orders]
-
-    def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
-        self.before("verify", orders)
-        self.calls.update(["verify"] * len(orders))
-        return [
-            Seen(remaining=len({x.id for x in (*o.targets, *self._made_from(o))} & {r[3] for r in self.records}))
-            for o in orders
-        ]
-
-    def close(self) -> None:
-        return
-
-    def _made_from(self, order: EraseOrder) -> list[Target]:
-        known = {target.id for target in order.known}
-        return [
-            Target(kind="copy", id=ident, derived_of=f"fact:{fact}")
-            for tenant, user, fact, ident in sorted(self.records)
-            if fact in known and (tenant, user) == (order.scope.tenant, order.scope.user)
-        ]
-
-
-def _erase(records: set[tuple[str, str, str, str]], order: EraseOrder) -> Erased:
-    wanted = {target.id for target in order.targets}
-    gone = {r for r in records if r[3] in wanted and r[0] == order.scope.tenant}
-    records -= gone
-    return Erased(erased=len(gone), already_absent=len(wanted) - len(gone))
 
 
 @dataclass
@@ -263,7 +127,7 @@ def bench(
     upgrade(database)
     gate = Gate(Keyring.create())
     clock = FakeClock()
-    source, copies = FakeSource(gate), FakeCopies()
+    source, copies = FakeSource(gate, clock), FakeCopies()
     budgets = Budgets(unit=timedelta(seconds=120), lease=timedelta(seconds=lease))
     stores = [Store(name="source", role=Role.SOURCE), Store(name="copies", role=Role.DERIVED)]
     rules = Rules(stores=stores, quiet_time=timedelta(0), worker="test")
@@ -287,6 +151,7 @@ def bench(
     adapters: dict[str, StorageAdapter] = {"source": source, "copies": copies}
     engine = Engine(
         ledger=ledger,
+        acceptance=acceptance,
         adapters=adapters,
         clock=clock,
         new_id=uuid7,

@@ -17,7 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from adapters.cache import CacheAdapter
 from adapters.memory import MemoryAdapter
 from orchestrator import InvalidRequest, Scope, Target
-from orchestrator.bootstrap import Control, initialise, open_control, open_engine
+from orchestrator.bootstrap import Control, open_control, open_engine
+from orchestrator.initialise import initialise
 from orchestrator.service.run_batch import Engine
 from orchestrator.store.migrate import upgrade
 

@@ -53,6 +53,7 @@ class _Look:
 
     def __init__(self, order: EraseOrder, scope: str) -> None:
         self._whole = order.selector.kind is SelectorKind.SUBJECT
+        self._expired = order.selector.kind is SelectorKind.EXPIRED
         self._scope = None if order.scope.project is None else scope
         self._revision = order.revision
         self._lineage = Lineage(order.known)
@@ -73,7 +74,12 @@ class _Look:
         A question that is asked often is answered again at once, under the same key: that is
         no copy of what went. Whatever does not prove its origin counts as a copy.
         """
-        if self._revision is None or entry.revision is None or not entry.made_from:
+        if not entry.made_from:
+            return False
+        if self._expired:
+            # Nothing was raised, and nobody could read what had expired: the origins are proof enough.
+            return self._targets[key].derived_of not in {None, *entry.made_from}
+        if self._revision is None or entry.revision is None:
             return False
         if self._whole:
             # Without a project the revision is no measure for each single scope.

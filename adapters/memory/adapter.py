@@ -16,11 +16,13 @@ import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from adapters.memory import erase as erasing
+from adapters.memory import expired as expiring
 from adapters.memory import find as finding
 from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
 from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
+from adapters.memory.instant import micros
 from adapters.memory.physical import SourceFiles
 from adapters.memory.store import MemoryStore
 from orchestrator import (
@@ -28,6 +30,7 @@ from orchestrator import (
     DeadlinePassed,
     Erased,
     EraseOrder,
+    Expired,
     Holding,
     InvalidRequest,
     Revocation,
@@ -74,7 +77,8 @@ class MemoryAdapter:
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, hide, raise revisions and set tombstones, all orders in one transaction; what is held stays."""
         with self._writing(orders) as connection:
-            answers = revoking.revoke(connection, self._context.gate, orders, by=self._context.fingerprinter)
+            now = self._context.clock.now()
+            answers = revoking.revoke(connection, self._context.gate, orders, at=now, by=self._context.fingerprinter)
         for order, answer in zip(orders, answers, strict=True):
             facts = {"targets": len(answer.targets), "left": len(answer.left)}
             self._context.log.info("source.revoked", job_id=str(order.job), **facts)
@@ -98,6 +102,11 @@ class MemoryAdapter:
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
         """Count what remains, by hand-written SQL on a connection of its own."""
         return verifying.verify(self._url, orders, wait_ms=self._wait_ms(orders))
+
+    def expired(self) -> Iterable[Expired]:
+        """Name the scopes in which facts or memories have expired that no job has taken yet; reads only."""
+        with reading(self._engine) as connection:
+            return expiring.scopes(connection, micros(self._context.clock.now()))
 
     def scrub(self) -> ScrubReport:
         """Rewrite the database's files without what was deleted."""

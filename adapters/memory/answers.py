@@ -17,7 +17,7 @@ from adapters.memory.batch import Found, columns, look_up
 from adapters.memory.due import left_by, revocations
 from adapters.memory.tables import revocation_targets
 from adapters.memory.tombstones import MAX_TOMBSTONES, Place, first_of_jobs, next_of_job
-from orchestrator import MAX_PAGE, EraseOrder, InvalidRequest, Revocation, Target, Tombstone
+from orchestrator import MAX_PAGE, EraseOrder, InvalidRequest, Revocation, SelectorKind, Target, Tombstone
 
 _PAGE: Final = columns(number=int, job=str, after=int)
 _CURSOR: Final = re.compile(
@@ -55,8 +55,8 @@ def answers(connection: sa.Connection, orders: Sequence[EraseOrder], places: Seq
         pages[number].append(Target(kind=kind, id=handle, version=version))
     marks = _marks(connection, jobs, places, made)
     return [
-        _page(made[job], left[job], targets, told, place)
-        for job, targets, told, place in zip(jobs, pages, marks, places, strict=True)
+        _page(order, made[job], left[job], targets, told, place)
+        for order, job, targets, told, place in zip(orders, jobs, pages, marks, places, strict=True)
     ]
 
 
@@ -76,14 +76,21 @@ def _marks(
 
 
 def _page(
-    made: Found, left: frozenset[str], targets: Sequence[Target], marks: Sequence[Tombstone], after: Reached
+    order: EraseOrder,
+    made: Found,
+    left: frozenset[str],
+    targets: Sequence[Target],
+    marks: Sequence[Tombstone],
+    after: Reached,
 ) -> Revocation:
     last = after.targets + len(targets)
     told = tuple(marks[:MAX_TOMBSTONES])
     cursor = f"{last}@{made.revision}" if last < made.targets or len(marks) > len(told) else None
     if cursor is not None and len(marks) > len(told):
         cursor += f":{told[-1].kind.value}:{told[-1].key_id}:{told[-1].mac}"
-    return Revocation(targets=tuple(targets), left=left, tombstones=told, revision=made.revision, cursor=cursor)
+    # Nothing was raised for what has expired: what others have read since stays right.
+    revision = None if order.selector.kind is SelectorKind.EXPIRED else made.revision
+    return Revocation(targets=tuple(targets), left=left, tombstones=told, revision=revision, cursor=cursor)
 
 
 def _page_of_targets(given: sa.FromClause) -> sa.Select[Any]:

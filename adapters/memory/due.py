@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from adapters.memory.batch import Found, Row, columns, look_up
 from adapters.memory.selection import Query, accepted_at, look_up_named, named_by
 from adapters.memory.tables import facts, revocation_left, source_revocations, tenant_positions
-from orchestrator import EraseOrder, Scope
+from orchestrator import EraseOrder, Scope, SelectorKind
 
 ID: Final = columns(fact_id=str)
 _JOB: Final = columns(job=str)
@@ -26,12 +26,14 @@ class Due:
 
     `before` is what it revoked already, None where it is here for the first time; `freed` are
     the items that it left then and may take now. What was accepted after `cut_off` stays.
-    `chained` are the targets that it has named among the chains by now, and `changed` the
-    scopes in which chains were handed out until then.
+    What has expired is told by `at_us`, the time of the revoke. `chained` are the targets that
+    it has named among the chains by now, and `changed` the scopes in which chains were handed
+    out until then.
     """
 
     order: EraseOrder
     cut_off: int
+    at_us: int
     before: Found | None = None
     freed: frozenset[str] = frozenset()
     chained: int = 0
@@ -46,6 +48,11 @@ class Due:
     def is_first(self) -> bool:
         """Whether the job has revoked nothing yet."""
         return self.before is None
+
+    @property
+    def raises(self) -> bool:
+        """Whether the revision rises: what has expired was handed out no more, so nobody's reading changes."""
+        return self.order.selector.kind is not SelectorKind.EXPIRED
 
     @property
     def items(self) -> Sequence[Row]:
@@ -73,7 +80,7 @@ class Due:
         return item not in self.order.held if self.is_first else item in self.freed
 
 
-def of_orders(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[Due]:
+def of_orders(connection: sa.Connection, orders: Sequence[EraseOrder], at_us: int) -> list[Due]:
     """Give what there is to revoke, each job once: two pages of one job may stand in one batch."""
     first: dict[str, EraseOrder] = {}
     for order in orders:
@@ -83,9 +90,9 @@ def of_orders(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[D
     due = []
     for job, order in first.items():
         if job not in made:
-            due.append(Due(order=order, cut_off=latest.get(order.scope.tenant, 0)))
+            due.append(Due(order=order, cut_off=latest.get(order.scope.tenant, 0), at_us=at_us))
         elif freed := left[job] - order.held:
-            due.append(Due(order=order, cut_off=made[job].cut_off, before=made[job], freed=freed))
+            due.append(Due(order=order, cut_off=made[job].cut_off, at_us=at_us, before=made[job], freed=freed))
     return due
 
 
@@ -110,7 +117,8 @@ def records(connection: sa.Connection, due: Sequence[Due], limit: int) -> list[l
         ([each for each in due if each.is_first], _named_records(limit + 1)),
         ([each for each in due if not each.is_first], _left_records(limit + 1)),
     ):
-        for row in look_up_named(connection, [each.order for each in some], query):
+        at_us = max((each.at_us for each in some), default=0)
+        for row in look_up_named(connection, [each.order for each in some], query, at_us=at_us):
             if some[row.number].is_first or some[row.number].takes(row.fact_id):
                 found[some[row.number].job].append(row)
             room -= 1
@@ -121,7 +129,7 @@ def records(connection: sa.Connection, due: Sequence[Due], limit: int) -> list[l
 
 def taken(due: Due, items: sa.FromClause) -> sa.ColumnElement[bool]:
     """Give the condition on `facts` for all that goes; `items` is the table of `Due.items`."""
-    named, ids = named_by(due.order.scope, due.order.selector), sa.select(items.c.fact_id)
+    named, ids = named_by(due.order.scope, due.order.selector, due.at_us), sa.select(items.c.fact_id)
     if due.is_first:
         return named & facts.c.fact_id.not_in(ids)
     return named & facts.c.fact_id.in_(ids) & (accepted_at() <= due.cut_off)
@@ -129,7 +137,7 @@ def taken(due: Due, items: sa.FromClause) -> sa.ColumnElement[bool]:
 
 def left_of(due: Due, items: sa.FromClause) -> sa.Select[Any]:
     """Give the statement that reads which held items the selector names."""
-    named, ids = named_by(due.order.scope, due.order.selector), sa.select(items.c.fact_id)
+    named, ids = named_by(due.order.scope, due.order.selector, due.at_us), sa.select(items.c.fact_id)
     return sa.select(facts.c.fact_id).distinct().where(named, facts.c.fact_id.in_(ids))
 
 

@@ -11,7 +11,7 @@ from adapters.memory.batch import columns, look_up
 from adapters.memory.chains import find as chains
 from adapters.memory.selection import Place, Query, accepted_at, look_up_named
 from adapters.memory.tables import KIND, facts, revocation_targets, source_revocations
-from orchestrator import MAX_PAGE, EraseOrder, Holding, InvalidRequest, Target
+from orchestrator import MAX_PAGE, EraseOrder, Holding, InvalidRequest, SelectorKind, Target
 
 _JOB: Final = columns(job=str)
 
@@ -20,7 +20,8 @@ def find(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[Holdin
     """List a page of what each order names; after its revoke, without what was stated afresh since.
 
     An engine asks once for each page of known targets. Nothing here is made from them, so what
-    the selector names is listed for the page with the first of them, and for no other.
+    the selector names is listed for the page with the first of them, and for no other. What
+    had expired was named by revoke for good: what expires later is none of the job's.
     """
     wanted = _wanted(connection, orders)
     pages: list[list[Target]] = [[] for _ in orders]
@@ -37,7 +38,8 @@ def _wanted(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[boo
     paged = {str(order.job) for order in orders if order.known and order.cursor is None}
     first = _first_targets(connection, paged)
     return [
-        order.cursor is not None or not order.known or first.get(str(order.job)) in {None, *order.known}
+        order.selector.kind is not SelectorKind.EXPIRED
+        and (order.cursor is not None or not order.known or first.get(str(order.job)) in {None, *order.known})
         for order in orders
     ]
 

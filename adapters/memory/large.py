@@ -6,17 +6,17 @@ parts, while every text is still there; one statement overwrites them all at the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from adapters.memory import marking
-from adapters.memory.batch import Answer, as_table, change, columns, insert_or_replace, read_in_parts, run
+from adapters.memory.batch import Answer, Found, as_table, change, columns, insert_or_replace, read_in_parts, run
 from adapters.memory.due import ID, Due, left_of, taken
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
-from adapters.memory.selection import Handle, handle_of, named_by
+from adapters.memory.selection import Handle, accepted_at, handle_of, named_by
 from adapters.memory.tables import (
     KIND,
     accepted_sources,
@@ -50,7 +50,7 @@ class _Revocation:
         self._run(self._targets())
         for marks in self._marks():
             keep(self._connection, ((due.order.scope.tenant, due.job, mark) for mark in marks))
-        changed = {*due.changed, *self._changed()}
+        changed = {*due.changed, *self._changed()} if due.raises else set[Scope]()
         self._run(self._blanking())
         scopes = {due.order.scope, *changed}
         known = revisions(self._connection, scopes)
@@ -100,9 +100,11 @@ class _Revocation:
         if kind is SelectorKind.SUBJECT:
             yield from self._marks_of_sources() if due.is_first else ()
             return
+        if not due.raises:
+            yield marking.of_expired(self._gate, self._last_positions())
         leaving = self._leaving() if kind in marking.TOLD else ()
         for part in self._read(sa.select(facts).where(self._going, _LIVE)):
-            told = marking.told(self._connection, part if kind in marking.TOLD else (), leaving)
+            told = marking.told(self._connection, part if kind in marking.TOLD else (), leaving, self._expired(part))
             yield marking.of_records(self._gate, told, due, part, leaving)
 
     def _marks_of_sources(self) -> Iterator[Iterable[Tombstone]]:
@@ -117,8 +119,18 @@ class _Revocation:
         f, order = facts.c, self._due.order
         if order.selector.kind is not SelectorKind.MEMORY:
             return ()
-        query = sa.select(f.tenant, f.user_id, f.project, f.key).distinct().where(named_by(order.scope, order.selector))
+        named = named_by(order.scope, order.selector)
+        query = sa.select(f.tenant, f.user_id, f.project, f.key).distinct().where(named)
         return [(scope_of(*place), key) for *place, key in self._connection.execute(query)]
+
+    def _expired(self, part: Sequence[Found]) -> Sequence[Found]:
+        return () if self._due.raises else part
+
+    def _last_positions(self) -> Mapping[marking.Key, int]:
+        f = facts.c
+        key = (f.tenant, f.user_id, f.project, f.key)
+        rows = self._run(sa.select(*key, sa.func.max(accepted_at())).where(self._going, _LIVE).group_by(*key))
+        return {(scope_of(*place), key): position for *place, key, position in rows}
 
     def _leaving(self) -> Collection[Handle]:
         """Name the records that go and are active: one of a key, so there are never many."""

@@ -21,7 +21,7 @@ from orchestrator import Gate, Scope, SelectorKind, Tombstone, distinctive_token
 Source: TypeAlias = tuple[str, str]
 """Tenant and id."""
 Key: TypeAlias = tuple[Scope, str]
-TOLD: Final = frozenset({SelectorKind.KEY, SelectorKind.MEMORY})
+TOLD: Final = frozenset({SelectorKind.KEY, SelectorKind.MEMORY, SelectorKind.EXPIRED})
 """Ways of asking under which the tokens of a fact are marked."""
 _SOURCE: Final = columns(tenant=str, source_id=str)
 _NUMBERED: Final = columns(number=int, tenant=str, user_id=str, project=str)
@@ -41,6 +41,7 @@ class Told:
 
     ancestors: Mapping[Source, Sequence[str]]
     elsewhere: Elsewhere
+    positions: Mapping[Source, int]  # of the sources of what has expired
 
 
 def asked(connection: sa.Connection, due: Iterable[Due]) -> Asked:
@@ -51,11 +52,17 @@ def asked(connection: sa.Connection, due: Iterable[Due]) -> Asked:
     return Asked(owners=_owners(connection, sources), projects=_projects(connection, everywhere))
 
 
-def told(connection: sa.Connection, rows: Collection[Found], doubtful: Collection[Handle]) -> Told:
-    """Read what the tombstones of these records depend on; `doubtful` are records that may leave with them."""
+def told(
+    connection: sa.Connection, rows: Collection[Found], doubtful: Collection[Handle], expired: Iterable[Found] = ()
+) -> Told:
+    """Read what the tombstones of these records depend on; `doubtful` are records that may leave with them.
+
+    `expired` are those of them that go because their time is over.
+    """
     return Told(
         ancestors=ancestors(connection, {(row.tenant, row.source) for row in rows}),
         elsewhere=elsewhere(connection, rows, doubtful),
+        positions=positions(connection, {(row.tenant, row.source) for row in expired}),
     )
 
 
@@ -95,7 +102,10 @@ def of_records(
         return
     for row in live:
         scope = scope_of(row.tenant, row.user_id, row.project)
-        yield gate.for_text(scope, row.key, row.value, due.cut_off)
+        # What has expired may be told again by a new message, in the same words: its cut-off is its own source's.
+        cut_off = around.positions[row.tenant, row.source] if kind is SelectorKind.EXPIRED else due.cut_off
+        if kind is not SelectorKind.EXPIRED:
+            yield gate.for_text(scope, row.key, row.value, cut_off)
         if kind not in TOLD:
             continue
         if scope not in staying:
@@ -103,7 +113,13 @@ def of_records(
         tokens = distinctive_tokens(row.value, staying[scope].intersection)
         # The sources behind this one have told the same fact.
         for source in (row.source, *around.ancestors.get((row.tenant, row.source), ())):
-            yield from gate.for_tokens(scope, source, tokens, due.cut_off)
+            yield from gate.for_tokens(scope, source, tokens, cut_off)
+
+
+def of_expired(gate: Gate, keys: Mapping[Key, int]) -> Iterator[Tombstone]:
+    """Make the tombstones of keys whose facts have expired, each up to the position of their latest source."""
+    for (place, key), position in keys.items():
+        yield gate.for_key(place, key, position)
 
 
 def sources_of(
@@ -160,6 +176,18 @@ def _by_scope(connection: sa.Connection, scopes: Collection[Scope], build: Build
 def _owners(connection: sa.Connection, sources: Collection[Source]) -> dict[Source, str]:
     rows = look_up(connection, _SOURCE, list(sources), _users_of_sources)
     return {(row.tenant, row.source_id): row.user_id for row in rows}
+
+
+def positions(connection: sa.Connection, sources: Collection[Source]) -> Mapping[Source, int]:
+    """Give the position at which each source was accepted."""
+    rows = look_up(connection, _SOURCE, list(sources), _positions_of_sources)
+    return {(row.tenant, row.source_id): row.position for row in rows}
+
+
+def _positions_of_sources(given: sa.FromClause) -> sa.Select[Any]:
+    s, o = accepted_sources.c, given.c
+    same = (s.tenant == o.tenant) & (s.source_id == o.source_id)
+    return sa.select(s.tenant, s.source_id, s.position).select_from(given.join(accepted_sources, same))
 
 
 def _users_of_sources(given: sa.FromClause) -> sa.Select[Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 import sqlalchemy as sa
@@ -23,6 +24,7 @@ from adapters.memory.chains import revoke as chains
 from adapters.memory.due import Due, of_orders, records
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
+from adapters.memory.instant import micros
 from adapters.memory.prints import Fingerprinter
 from adapters.memory.selection import HANDLE, Handle, handle_of
 from adapters.memory.tables import KIND, facts, revocation_left, revocation_targets, source_revocations
@@ -47,7 +49,9 @@ class _Going:
 
     @property
     def changed(self) -> Mapping[Scope, None]:
-        """Scopes that change, each once: the one that was asked for among them."""
+        """Scopes in which a reading changes, each once: the one that was asked for among them."""
+        if not self.due.raises:
+            return {}
         places = {*self.due.changed, *(scope_of(row.tenant, row.user_id, row.project) for row in self.live)}
         return dict.fromkeys((self.due.order.scope, *places)) if places else {}
 
@@ -69,16 +73,17 @@ def revoke(
     gate: Gate,
     orders: Sequence[EraseOrder],
     *,
+    at: datetime,
     by: Fingerprinter | None = None,
     at_once: int = AT_ONCE,
 ) -> list[Revocation]:
     """Revoke once for each job, and give a page of what that came to: the same for every repeat.
 
-    What was left because of a hold is revoked by the first order that holds it no more. `by`
-    makes the fingerprints by which files are looked through later.
+    What was left because of a hold is revoked by the first order that holds it no more. What
+    has expired is told by `at`. `by` makes the fingerprints by which files are looked through later.
     """
     places = [reached(order) for order in orders]
-    due = chains.take(connection, of_orders(connection, orders))
+    due = chains.take(connection, of_orders(connection, orders, micros(at)))
     if by is not None:
         for each in due:
             prints.keep(connection, by, chains.texts(connection, each))
@@ -127,13 +132,16 @@ def _going(due: Due, named: Sequence[Found], owned: Mapping[Scope, Sequence[str]
 def _come_to(connection: sa.Connection, gate: Gate, going: Sequence[_Going]) -> _Batch:
     asked = marking.asked(connection, [each.due for each in going])
     telling = [row for each in going if each.due.order.selector.kind in marking.TOLD for row in each.live]
-    told = marking.told(connection, telling, {handle_of(row) for each in going for row in each.rows})
+    expired = [row for each in going if not each.due.raises for row in each.live]
+    told = marking.told(connection, telling, {handle_of(row) for each in going for row in each.rows}, expired)
     known = revisions(connection, {each.due.order.scope for each in going}.union(*(e.changed for e in going)))
     batch, leaving = _Batch(), set[Handle]()
     for each in going:
         leaving_now = leaving.union(map(handle_of, each.rows))
         job, tenant = each.due.job, each.due.order.scope.tenant
         marks = [*_of_request(gate, asked, each), *marking.of_records(gate, told, each.due, each.live, leaving_now)]
+        if not each.due.raises:
+            marks += marking.of_expired(gate, _last_positions(told, each.live))
         batch.tombstones += ((tenant, job, mark) for mark in marks)
         leaving.update(map(handle_of, each.live))
         _note(batch, known, each)
@@ -145,6 +153,14 @@ def _of_request(gate: Gate, asked: marking.Asked, going: _Going) -> Sequence[Tom
         return ()
     request = marking.of_request(gate, asked, going.due, going.keys)
     return [*request, *marking.of_sources(gate, going.due, going.sources)]
+
+
+def _last_positions(told: marking.Told, rows: Sequence[Found]) -> Mapping[marking.Key, int]:
+    last: dict[marking.Key, int] = {}
+    for row in rows:
+        key = (scope_of(row.tenant, row.user_id, row.project), row.key)
+        last[key] = max(last.get(key, 0), told.positions[row.tenant, row.source])
+    return last
 
 
 def _note(batch: _Batch, known: dict[Scope, int], going: _Going) -> None:

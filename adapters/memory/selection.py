@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str | None, int | None]
 Query: TypeAlias = Callable[[sa.FromClause, sa.ColumnElement[bool]], sa.Select[Any]]
 """Builds a statement from orders as a table and their condition on `facts`."""
 _ORDER: Final = columns(
-    number=int, job=str, tenant=str, user_id=str, project=str, value=str, after_id=str, after_version=int
+    number=int, job=str, tenant=str, user_id=str, project=str, value=str, at_us=int, after_id=str, after_version=int
 )
 
 
@@ -33,6 +33,7 @@ class Asked:
     user: sa.ColumnElement[str]
     project: sa.ColumnElement[str] | None
     value: sa.ColumnElement[str | None]
+    at_us: sa.ColumnElement[int]  # what has expired by then, in microseconds since 1970
 
 
 def handle_of(row: Found) -> Handle:
@@ -72,17 +73,30 @@ def named(kind: SelectorKind, asked: Asked) -> sa.ColumnElement[bool]:
             return owner & ((f.source == asked.value) | derived)
         case SelectorKind.SUBJECT:
             return here
+        case SelectorKind.EXPIRED:
+            return here & _newest_expired(asked.at_us)
         case _:
             assert_never(kind)
 
 
-def named_by(scope: Scope, selector: Selector) -> sa.ColumnElement[bool]:
-    """Give the condition on `facts` for one selector."""
+def _newest_expired(at_us: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    """Give the condition on `facts` for every version of a fact whose newest has expired: that one decides."""
+    newest, newer, f = facts.alias("newest"), facts.alias("newer"), facts.c
+    same = (newest.c.tenant == f.tenant) & (newest.c.fact_id == f.fact_id)
+    after = (newer.c.tenant == f.tenant) & (newer.c.fact_id == f.fact_id) & (newer.c.version > newest.c.version)
+    expired = newest.c.expires <= sa.cast(at_us, sa.Double()) / 1e6
+    corrected = sa.exists().where(after).correlate_except(newer)
+    return sa.exists().where(same, expired, ~corrected).correlate_except(newest)
+
+
+def named_by(scope: Scope, selector: Selector, at_us: int = 0) -> sa.ColumnElement[bool]:
+    """Give the condition on `facts` for one selector; `at_us` is the time by which what has expired is told."""
     asked = Asked(
         tenant=sa.literal(scope.tenant),
         user=sa.literal(scope.user),
         project=None if scope.project is None else sa.literal(scope.project),
         value=sa.literal(selector.value),
+        at_us=sa.literal(at_us, sa.BigInteger()),
     )
     return named(selector.kind, asked)
 
@@ -98,6 +112,7 @@ def look_up_named(
     query: Query,
     *,
     after: Callable[[EraseOrder], Place] = from_the_start,
+    at_us: int = 0,
 ) -> Iterator[Found]:
     """Run a query over the orders of a batch, once for each way of asking among them.
 
@@ -107,7 +122,16 @@ def look_up_named(
     ways: dict[tuple[SelectorKind, bool], list[Row]] = {}
     for number, order in enumerate(orders):
         scope, way = order.scope, (order.selector.kind, order.scope.project is not None)
-        row = (number, str(order.job), scope.tenant, scope.user, scope.project, order.selector.value, *after(order))
+        row = (
+            number,
+            str(order.job),
+            scope.tenant,
+            scope.user,
+            scope.project,
+            order.selector.value,
+            at_us,
+            *after(order),
+        )
         ways.setdefault(way, []).append(row)
     for (kind, in_project), rows in ways.items():
         yield from run(connection, _statement(connection.dialect.name, kind, in_project, query), _ORDER, rows)
@@ -117,5 +141,7 @@ def look_up_named(
 def _statement(dialect: str, kind: SelectorKind, in_project: bool, query: Query) -> sa.Select[Any]:  # noqa: FBT001 - its key
     table = as_table(dialect, _ORDER)
     o = table.c
-    asked = Asked(tenant=o.tenant, user=o.user_id, project=o.project if in_project else None, value=o.value)
+    asked = Asked(
+        tenant=o.tenant, user=o.user_id, project=o.project if in_project else None, value=o.value, at_us=o.at_us
+    )
     return query(table, named(kind, asked))

@@ -13,6 +13,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from adapters.memory.instant import SQLITE_NAME, micros_of_text
 from adapters.memory.tables import SCHEMA_VERSION, statements, upgrade
 from orchestrator import ErrorCode, Permanent, Residual, StoreLocked, StoreUnreachable, Transient
 
@@ -41,6 +42,7 @@ def prepare(driver: Any) -> None:  # noqa: ANN401 - SQLAlchemy does not know its
     driver.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     _judge(driver)
     settle(driver, _SETTINGS)
+    driver.create_function(SQLITE_NAME, 1, micros_of_text, deterministic=True)
     if driver.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
         _create(driver)
 

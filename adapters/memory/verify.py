@@ -32,6 +32,8 @@ _NAMED: Final = {
     SelectorKind.SUBJECT: _IN_PROJECT,
     SelectorKind.SOURCE: """ AND (f.source = given.value OR EXISTS (SELECT 1 FROM source_ancestry AS a
         WHERE a.tenant = f.tenant AND a.source_id = f.source AND a.ancestor_id = given.value))""",
+    SelectorKind.EXPIRED: """ AND EXISTS (SELECT 1 FROM revocation_targets AS g WHERE g.job = given.job
+        AND g.kind = 'fact' AND g.handle = f.fact_id AND g.version = f.version)""",
 }
 
 

@@ -17,9 +17,10 @@ import typer
 
 from orchestrator import doctor as diagnosis
 from orchestrator import settings
-from orchestrator.bootstrap import Control, initialise
+from orchestrator.bootstrap import Control
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
+from orchestrator.initialise import initialise
 from orchestrator.registry import installed
 from orchestrator.state_directory import databases, held
 from orchestrator.store import migrate as schema

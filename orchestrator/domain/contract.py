@@ -116,11 +116,12 @@ class EraseOrder:
 class Holding:
     """Answer of find: at most 1,000 targets, and a cursor where there are more.
 
-    `no_lineage` counts derived things of this scope that name no origin: reported, never
-    called clean.
+    `fingerprints` are of bytes that this store alone has, such as vectors. `no_lineage` counts
+    derived things of this scope that name no origin: reported, never called clean.
     """
 
     targets: tuple[Target, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
     no_lineage: int = 0
     cursor: str | None = None
 
@@ -227,6 +228,27 @@ class SourceAdapter(Protocol):
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, revoke, raise the revision and set tombstones, in one transaction per job."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expired:
+    """A scope in which something has expired. `mark` is a text-free sign that changes with what that is."""
+
+    scope: Scope
+    mark: str
+
+
+@runtime_checkable
+class ExpiringSource(Protocol):
+    """A source whose records have an end.
+
+    What has expired is hidden from every read by the source itself, from that instant on. A
+    revoke of a selector `expired` names what has expired in its own transaction, raises no
+    revision, and its tombstones let a new message bring the same again.
+    """
+
+    def expired(self) -> Iterable[Expired]:
+        """Name the scopes in which something has expired and was not revoked yet; reads only."""
 
 
 @runtime_checkable

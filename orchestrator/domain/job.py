@@ -10,7 +10,7 @@ from uuid import UUID
 from orchestrator.domain.codes import Reason, WaiverReason
 from orchestrator.domain.contract import Role
 from orchestrator.domain.scope import Scope
-from orchestrator.domain.selector import Selector
+from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.states import JobState
 
 
@@ -19,6 +19,13 @@ class Purpose(StrEnum):
 
     ERASE = "erase"
     PREVIEW = "preview"  # find only: counts, and nothing is changed
+
+
+class Trigger(StrEnum):
+    """What made a job."""
+
+    REQUEST = "request"
+    EXPIRY = "expiry"  # the clock: something has expired
 
 
 class Result(StrEnum):
@@ -57,6 +64,11 @@ class NewJob:
     requested_at: datetime
     due_at: datetime
 
+    @property
+    def trigger(self) -> Trigger:
+        """What made it."""
+        return Trigger.EXPIRY if self.selector.kind is SelectorKind.EXPIRED else Trigger.REQUEST
+
 
 @dataclass(frozen=True, kw_only=True)
 class Waiver:
@@ -75,6 +87,7 @@ class JobView:
     tenant: str
     state: JobState
     purpose: Purpose
+    trigger: Trigger
     selector: str
     reason: str
     reference: str | None

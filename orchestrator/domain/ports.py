@@ -62,6 +62,15 @@ class Ledger(Protocol):
         another payload it raises `IdempotencyConflict`.
         """
 
+    def expire(self, jobs: Sequence[NewJob]) -> Sequence[UUID]:
+        """Write jobs of what has expired; give the ids of those that are new.
+
+        None is for a scope whose last such job has still to revoke, or was opened for the same.
+        """
+
+    def may_look(self, adapter: str) -> bool:
+        """Tell whether it is time to ask a source what has expired; of several that ask, one is told so."""
+
     def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[str]:
         """Lease due units of one adapter and phase to `owner` and give their ids: whoever gets none has lost."""
 
@@ -132,3 +141,4 @@ class Budgets:
     lease: timedelta
     breaker: timedelta = timedelta(seconds=30)
     drain: timedelta = timedelta(seconds=20)
+    expiry: timedelta = timedelta(hours=1)

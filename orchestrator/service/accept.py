@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -15,13 +15,15 @@ from uuid import UUID
 import structlog
 
 from orchestrator.domain.codes import CrashPoint, Reason
+from orchestrator.domain.contract import Expired
 from orchestrator.domain.errors import InvalidRequest
-from orchestrator.domain.job import NewJob, Purpose
+from orchestrator.domain.job import NewJob, Purpose, Trigger
 from orchestrator.domain.ports import Clock, Crash, Ledger
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.gate.fingerprint import MIN_LETTERS, candidate_tokens, fold
 
+EXPIRY: Final = "expiry"
 REFERENCE: Final = re.compile(r"[a-z0-9][a-z0-9._/-]{0,127}")
 _WORD: Final = re.compile(r"\w+")
 Ref = Callable[..., str]
@@ -71,6 +73,22 @@ def accept_all(requests: Sequence[Request], using: Acceptance) -> Sequence[tuple
         if new:
             using.log.info("job.accepted", job_id=str(job), purpose=request.purpose.value)
     return answers
+
+
+def accept_expired(found: Sequence[Expired], using: Acceptance) -> Sequence[UUID]:
+    """Write the jobs of scopes in which something has expired; give the ids of those that are new."""
+    jobs = []
+    for each in found:
+        asked = Request(
+            scope=each.scope, selector=Selector(kind=SelectorKind.EXPIRED), reason=Reason.EXPIRED, requested_by=EXPIRY
+        )
+        # Opened once for the same: what is due is part of what the job is for.
+        jobs.append(replace(_job(asked, using), payload_sha256=using.ref(EXPIRY, each.mark)))
+    new = using.ledger.expire(jobs)
+    using.crash(CrashPoint.AFTER_ACCEPT, EXPIRY)
+    for job in new:
+        using.log.info("job.accepted", job_id=str(job), trigger=Trigger.EXPIRY.value)
+    return new
 
 
 def _job(request: Request, using: Acceptance) -> NewJob:

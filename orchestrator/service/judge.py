@@ -58,7 +58,12 @@ def _found(unit: Claimed, answer: Holding) -> Finished:
     if answer.no_lineage < 0:
         raise BadAnswer
     return Finished(
-        claimed=unit, receipt=None, targets=answer.targets, no_lineage=answer.no_lineage, cursor=answer.cursor
+        claimed=unit,
+        receipt=None,
+        targets=answer.targets,
+        fingerprints=answer.fingerprints,
+        no_lineage=answer.no_lineage,
+        cursor=answer.cursor,
     )
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, assert_never, cast
+from typing import Any, TypeVar, assert_never, cast
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
@@ -25,8 +25,11 @@ from orchestrator.domain.errors import BadAnswer, DeadlinePassed
 from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt
+from orchestrator.service.accept import Acceptance
 from orchestrator.service.judge import judge
 from orchestrator.service.look import Bytes
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,7 @@ class Engine:
     """Everything that running a batch needs."""
 
     ledger: Ledger
+    acceptance: Acceptance
     adapters: Mapping[str, StorageAdapter]
     clock: Clock
     new_id: Callable[[], UUID]
@@ -65,7 +69,7 @@ def run_batch(engine: Engine, adapter: str, phase: Phase) -> int:
     call = partial(verb(store, phase), orders)
     if phase is Phase.VERIFY and engine.bytes is not None and adapter in engine.bytes.stores:
         call = partial(engine.bytes.verify, adapter, owner, store.verify, orders)
-    answers = answers_of(engine, partial(_in_time, engine, owner, orders[0].deadline, call), units)
+    answers = answers_of(engine, partial(in_time, engine, owner, orders[0].deadline, call), units)
     engine.crash(CrashPoint.AFTER_EFFECT, where)
     committed = engine.ledger.commit(owner, answers, started_at=started)
     engine.crash(CrashPoint.AFTER_COMMIT, where)
@@ -86,13 +90,13 @@ def answers_of(engine: Engine, call: Callable[[], Sequence[object]], units: Sequ
     return [_judged(engine, unit, answer) for unit, answer in zip(units, answers, strict=True)]
 
 
-def _in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], Sequence[object]]) -> Sequence[object]:
+def in_time(engine: Engine, owner: str, deadline: datetime, call: Callable[[], Sequence[A]]) -> Sequence[A]:
     """Run a call in a thread of its own and renew the batch's lease meanwhile; raise `DeadlinePassed` at its deadline.
 
     A thread cannot be stopped: a call that hangs for ever is left behind, and the worker goes
     on. What such a call may still do ends with the deadline, which stores check by themselves.
     """
-    answer: Future[Sequence[object]] = Future()
+    answer: Future[Sequence[A]] = Future()
     # Our clock may be set back while we wait; what is left of the budget by it now is also the longest real wait.
     longest = time.monotonic() + (deadline - engine.clock.now()).total_seconds()
 

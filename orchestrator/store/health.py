@@ -1,4 +1,4 @@
-"""What an adapter can take now: its cap of running batches, its circuit breaker, its outstanding announcement.
+"""What an adapter can take now: its cap of running batches, its breaker, its announcement, its look at the clock.
 
 Principle: a store that is down must not use up the attempts of every unit that waits for it.
 After `FAILURES` failed calls in a row no unit is claimed for a pause; then one unit is the
@@ -91,6 +91,24 @@ def announce(
             chosen.setdefault(adapter, phase)
     bulk.update(connection, t.health, "adapter", [{"adapter": a, "announced_at_us": now} for a in chosen])
     return list(chosen.items())
+
+
+def unlooked(connection: sa.Connection, sources: Sequence[str], *, pause_us: int) -> list[str]:
+    """Name the sources that nobody has asked for so long what has expired in them."""
+    since = read_now(connection) - pause_us
+    looked = sa.select(_h.adapter).where(_h.adapter.in_(sources), _h.looked_at_us > since)
+    recent = set(connection.execute(looked).scalars())
+    return [name for name in sources if name not in recent]
+
+
+def may_look(connection: sa.Connection, adapter: str, *, pause_us: int) -> bool:
+    """Note that a source is asked now what has expired; False where somebody else has done so lately."""
+    bulk.insert(connection, t.health, [{"adapter": adapter}], conflict=bulk.KEEP)
+    now = read_now(connection)
+    mine = t.health.update().where(
+        _h.adapter == adapter, _h.looked_at_us.is_(None) | (_h.looked_at_us <= now - pause_us)
+    )
+    return connection.execute(mine.values(looked_at_us=now)).rowcount == 1
 
 
 def heard(connection: sa.Connection, adapter: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from orchestrator.domain.contract import Role
 from orchestrator.domain.errors import IdempotencyConflict
-from orchestrator.domain.job import NewJob, Purpose, Store
+from orchestrator.domain.job import NewJob, Purpose, Store, Trigger
+from orchestrator.domain.selector import SelectorKind
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk
@@ -19,6 +22,8 @@ from orchestrator.store.follow import NewUnit, open_units
 
 _j = t.jobs.c
 Key = tuple[str, str]
+ANYTHING: Final = "*"
+_TAKE_TURNS: Final = sa.text("SELECT pg_advisory_xact_lock(7309453, 1)")
 
 
 def accept(
@@ -53,6 +58,25 @@ def accept(
     return answers
 
 
+def expire(connection: sa.Connection, jobs: Sequence[NewJob], stores: Sequence[Store], worker: str) -> list[UUID]:
+    """Write jobs of what has expired, where no open one is at it already; give the ids of those that are new."""
+    if connection.dialect.name == "postgresql":  # of several dispatchers one writes, and the others see its jobs
+        connection.execute(_TAKE_TURNS)
+    of_subjects = (_j.tenant.in_({job.scope.tenant for job in jobs}), _j.subject_ref.in_({j.subject_ref for j in jobs}))
+    query = sa.select(_j.tenant, _j.selector_ref, _j.state, _j.payload_sha256).where(
+        *of_subjects,
+        _j.trigger_kind == Trigger.EXPIRY.value,
+        _j.completed_at_us.is_(None),
+        _j.cancelled_at_us.is_(None),
+    )
+    at_it = defaultdict[Key, set[str]](set)
+    for tenant, selector_ref, state, payload in connection.execute(query):
+        # Whoever has not revoked yet will name all that has expired by then.
+        at_it[tenant, selector_ref].add(ANYTHING if state == JobState.REQUESTED.value else payload)
+    new = [j for j in jobs if at_it[j.scope.tenant, j.selector_ref].isdisjoint((ANYTHING, j.payload_sha256))]
+    return [job for job, _ in accept(connection, new, stores, worker)]
+
+
 def _known(connection: sa.Connection, jobs: Sequence[NewJob]) -> dict[Key, tuple[UUID, str]]:
     keys = {job.idempotency_ref for job in jobs if job.idempotency_ref is not None}
     if not keys:
@@ -72,11 +96,11 @@ def _row(job: NewJob) -> dict[str, object]:
         "tenant": job.scope.tenant,
         "user_id": job.scope.user,
         "project": job.scope.project,
-        "selector_kind": job.selector.kind.value,
+        "selector_kind": written_kind(job.selector.kind),
         "selector_value": job.selector.value,
         "subject_ref": job.subject_ref,
         "selector_ref": job.selector_ref,
-        "trigger_kind": "request",
+        "trigger_kind": job.trigger.value,
         "reason_code": job.reason.value,
         "reference": job.reference,
         "requested_by_ref": job.requested_by_ref,
@@ -87,3 +111,13 @@ def _row(job: NewJob) -> dict[str, object]:
         "requested_at_us": micros(job.requested_at),
         "due_at_us": micros(job.due_at),
     }
+
+
+def written_kind(kind: SelectorKind) -> str:
+    """Give what the table says: what has expired is of a subject, by the trigger `expiry`."""
+    return SelectorKind.SUBJECT.value if kind is SelectorKind.EXPIRED else kind.value
+
+
+def read_kind(selector_kind: str, trigger_kind: str) -> SelectorKind:
+    """Give the kind of selector that a row tells."""
+    return SelectorKind.EXPIRED if trigger_kind == Trigger.EXPIRY.value else SelectorKind(selector_kind)

@@ -11,7 +11,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import Scrubbed
+from orchestrator.domain.contract import Role, Scrubbed
 from orchestrator.domain.hold import HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
 from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, Wanted
@@ -43,6 +43,16 @@ class SqlLedger:
         """Write jobs and their first units, all or none; give each one's id and whether it is new."""
         with self.engine.begin() as connection:
             return accepting.accept(connection, jobs, self.rules.stores, self.rules.worker)
+
+    def expire(self, jobs: Sequence[NewJob]) -> Sequence[UUID]:
+        """Write jobs of what has expired; give the ids of those that are new."""
+        with self.engine.begin() as connection:
+            return accepting.expire(connection, jobs, self.rules.stores, self.rules.worker)
+
+    def may_look(self, adapter: str) -> bool:
+        """Tell whether it is time to ask a source what has expired; of several that ask, one is told so."""
+        with self.engine.begin() as connection:
+            return health.may_look(connection, adapter, pause_us=self.budgets.expiry // _US)
 
     def claim(self, adapter: str, phase: Phase, *, owner: str, limit: int) -> Sequence[str]:
         """Lease due units of one adapter and phase to `owner` and give their ids."""
@@ -127,7 +137,12 @@ class SqlLedger:
     def announce(self) -> Sequence[tuple[str, Phase]]:
         """Note and give the announcements to send now."""
         with self.engine.begin() as connection:
-            waiting = units.due(connection, [store.name for store in self.rules.stores])
+            stores = self.rules.stores
+            waiting = list(units.due(connection, [store.name for store in stores]))
+            # A worker that is woken for a source asks it what has expired, too: it alone can open it.
+            sources = [store.name for store in stores if store.role is Role.SOURCE]
+            looks = health.unlooked(connection, sources, pause_us=self.budgets.expiry // _US)
+            waiting += [(name, Phase.REVOKE) for name in looks]
             return health.announce(connection, waiting, lease_us=self.budgets.lease // _US, cap=self.cap)
 
     def heard(self, adapter: str) -> None:

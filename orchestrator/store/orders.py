@@ -14,12 +14,13 @@ from orchestrator.domain.codes import Reason
 from orchestrator.domain.contract import EraseOrder, Target
 from orchestrator.domain.hold import covered
 from orchestrator.domain.scope import Scope
-from orchestrator.domain.selector import Selector, SelectorKind
+from orchestrator.domain.selector import Selector
 from orchestrator.domain.unit import Claimed, Phase, unit_id
 from orchestrator.store import bulk, holds
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import moment, read_now
+from orchestrator.store.jobs import read_kind
 from orchestrator.store.pages import NOWHERE, OF_ITEMS, pages
 from orchestrator.store.units import give_back
 
@@ -30,7 +31,7 @@ _OURS: Final[sa.Select[Any]] = (
         *(_u.id, _u.job_id, _u.adapter, _u.phase, _u.page, _u.round, _u.find_pass, _u.item_ref, _u.required),
         *(_u.known_adapter, _u.known_page, _u.cursor, _u.attempts, _u.fence, _u.deadline_us),
         *(_j.tenant.label("whose"), _j.user_id, _j.project, _j.selector_kind, _j.selector_value),
-        *(_j.revision, _j.reason_code),
+        *(_j.trigger_kind, _j.revision, _j.reason_code),
     )
     .join(t.jobs, _j.id == _u.job_id)
     .where(among(_u.id), _u.status == t.RUNNING, _u.lease_owner == sa.bindparam("owner"))
@@ -114,7 +115,7 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
         unit=UUID(row.id),
         key=row.id,
         scope=Scope(tenant=row.whose, user=row.user_id, project=row.project),
-        selector=Selector(kind=SelectorKind(row.selector_kind), value=row.selector_value),
+        selector=Selector(kind=read_kind(row.selector_kind, row.trigger_kind), value=row.selector_value),
         known=tuple(known),
         cursor=row.cursor,
         targets=tuple(own),

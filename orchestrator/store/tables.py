@@ -54,7 +54,7 @@ holds: Final = _table(
     "id tenant subject_ref item_ref reason_code reference placed_by_ref released_by_ref",
     "placed_at_us in_force_at_us released_at_us",
 )
-health: Final = _table("adapter_health", "adapter breaker", "failures open_until_us announced_at_us")
+health: Final = _table("adapter_health", "adapter breaker", "failures open_until_us announced_at_us looked_at_us")
 
 DUE_NEVER: Final = 2**62
 """When a unit of an ended job is due: nobody waits for it any more."""

@@ -9,11 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.domain.errors import JobNotFound
-from orchestrator.domain.job import JobView, Purpose, ReceiptView, Result
+from orchestrator.domain.job import JobView, Purpose, ReceiptView, Result, Trigger
 from orchestrator.domain.states import JobState
 from orchestrator.store import tables as t
 from orchestrator.store.clock import moment
 from orchestrator.store.holds import waits_for_hold
+from orchestrator.store.jobs import read_kind
 
 _ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value}
 
@@ -65,7 +66,8 @@ def views(
             tenant=row.tenant,
             state=JobState(row.state),
             purpose=Purpose(row.purpose),
-            selector=row.selector_kind,
+            trigger=Trigger(row.trigger_kind),
+            selector=read_kind(row.selector_kind, row.trigger_kind).value,
             reason=row.reason_code,
             reference=row.reference,
             round=row.round,

@@ -69,6 +69,30 @@ class LawsOfErasing(Laws):
         holds(counts == [(3, 0), (0, 3), (1, 0)], law, "each order is counted once, in its place")
         holds(not store.raw(), law, "all that was named is gone")
 
+    def test_law_01_what_has_expired_is_not_the_person(self, store: StoreUnderTest) -> None:
+        """A job of what has expired names targets and no person: nothing else of the scope is found, seen or erased."""
+        law = "law 1"
+        store.plant_all(PEOPLE.bystanders)
+        handles = {record: plant(store, record) for record in PEOPLE.subject}
+        before, expired = dict(store.raw()), Selector(kind=SelectorKind.EXPIRED)
+        for scope in (S1, EVERY_PROJECT):
+            erasure = erasure_of(store, scope, expired, ())
+            erasure.revision = None  # an expiry raises none
+            erasure.revoke()
+            holds(not erasure.known, law, "nothing has expired, and a source names nothing")
+            holds(not erasure.find(), law, "nothing is found where no target is known")
+            erasure.erase(())
+            holds(clean(erasure.verify(())), law, "what lives is no copy of what has expired")
+            holds(dict(store.raw()) == before, law, "nothing is erased where nothing has expired")
+        if isinstance(store.adapter, SourceAdapter):
+            return  # what expires in a source is told by its own clock
+        going = (PEOPLE.passport,)
+        expected, gone = without(before, handles[PEOPLE.passport])
+        erasure = erasure_of(store, EVERY_PROJECT, expired, going)
+        erasure.revision = None
+        complete(erasure.run(), len(gone), law)
+        holds(dict(store.raw()) == expected, law, "exactly what was made from what has expired is gone")
+
     def test_law_02_ids_are_exact(self, store: StoreUnderTest) -> None:
         """Users and ids that look like patterns, prefixes or one another are told apart."""
         law = "law 2"

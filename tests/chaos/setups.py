@@ -16,7 +16,8 @@ from adapters.cache import CacheAdapter
 from adapters.demo.processes import Processes
 from adapters.memory import MemoryAdapter
 from orchestrator import open_adapter
-from orchestrator.bootstrap import Control, initialise, open_control
+from orchestrator.bootstrap import Control, open_control
+from orchestrator.initialise import initialise
 from orchestrator.store.migrate import upgrade
 from tests.postgres import new_database, server
 from tests.rabbitmq import rabbitmq

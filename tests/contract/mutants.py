@@ -14,6 +14,7 @@ from tests.contract.mutants_any import (
     sees_the_neighbour,
     swallowed_error,
     swallowed_look,
+    takes_expiry_for_the_person,
     tells_text,
     zero_match_success,
 )
@@ -62,6 +63,7 @@ EVERY: dict[str, Mutation] = {
     "same-path verify": same_path_verify,
     "swallowed error": swallowed_error,
     "counts the neighbour": counts_the_neighbour,
+    "takes expiry for the person": takes_expiry_for_the_person,
 }
 BYTES: dict[str, Mutation] = {
     "scrubs nothing": scrubs_nothing,

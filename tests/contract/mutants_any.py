@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from orchestrator import Erased, EraseOrder, Holding, Seen, Transient
+from orchestrator import Erased, EraseOrder, Holding, Seen, Selector, SelectorKind, SourceAdapter, Transient
 from orchestrator.testing import StoreUnderTest
 from tests.contract.mutation import Orders, override
 
@@ -125,6 +125,21 @@ def sees_the_neighbour(store: StoreUnderTest) -> None:
         return [replace(seen, remaining=seen.remaining + len(store.raw())) for seen in verify(orders)]
 
     override(store.adapter, verify=mutant)
+
+
+def takes_expiry_for_the_person(store: StoreUnderTest) -> None:
+    """Take all of a scope where something of it has expired."""
+
+    def whole(orders: Orders) -> list[EraseOrder]:
+        subject = Selector(kind=SelectorKind.SUBJECT)
+        return [replace(o, selector=subject) if o.selector.kind is SelectorKind.EXPIRED else o for o in orders]
+
+    find = store.adapter.find
+    methods: dict[str, Callable[[Orders], object]] = {"find": lambda orders: find(whole(orders))}
+    if isinstance(store.adapter, SourceAdapter):
+        revoke = store.adapter.revoke
+        methods["revoke"] = lambda orders: revoke(whole(orders))
+    override(store.adapter, **methods)
 
 
 def tells_text(store: StoreUnderTest) -> None:

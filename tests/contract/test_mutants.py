@@ -18,6 +18,7 @@ from tests.contract.stores import cache_in, memory_in
 
 Open: TypeAlias = Callable[[Path], AbstractContextManager[Any]]
 ALL_AND_ONLY = "01_takes_all_and_only_its_targets"
+EXPIRY = "01_what_has_expired_is_not_the_person"
 BATCH = "01_counts_each_order_of_a_batch"
 HELD = "01_leaves_what_a_hold_covers"
 IDS = "02_ids_are_exact"
@@ -51,6 +52,7 @@ CAUGHT_BY: dict[str, set[str]] = {
     "tenant-blind": {TENANT},
     "no fence": {LATE},
     "left over as absent": {PRESENT},
+    "takes expiry for the person": {EXPIRY},
     "tells text": {TELLS},
     "ignores the hold": {HELD},
     "keeps everything for one item": {HELD},

@@ -23,8 +23,9 @@ from adapters.cache import CacheAdapter
 from adapters.demo.processes import Processes, wait_for
 from adapters.memory import MemoryAdapter
 from orchestrator import Reason, Scope, Selector, SelectorKind, Target, open_adapter
-from orchestrator.bootstrap import Control, initialise, open_control
+from orchestrator.bootstrap import Control, open_control
 from orchestrator.domain.codes import CrashPoint
+from orchestrator.initialise import initialise
 from orchestrator.service.accept import Request, accept
 from orchestrator.store.migrate import upgrade
 

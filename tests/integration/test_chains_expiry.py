@@ -102,6 +102,7 @@ def test_time_to_live_is_not_inherited_by_a_correction(chains: Chains) -> None:
     assert [(m.id, m.expires_at) for m in chains.recalled(ALICE, BOOKING_QUESTION)] == [(new, None)]
 
 
+@pytest.mark.case(49)
 @pytest.mark.req("R119")
 @pytest.mark.parametrize("written", ["2026-10-27T11:01:00+02:00", "2026-10-27T09:01:00Z", "2026-10-27T04:01:00-05:00"])
 def test_expiry_compares_instants_whatever_their_offset(chains: Chains, written: str) -> None:

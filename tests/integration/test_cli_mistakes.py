@@ -21,9 +21,10 @@ import sqlalchemy as sa
 import typer
 from structlog.testing import capture_logs
 
-from orchestrator.bootstrap import initialise, open_control
+from orchestrator.bootstrap import open_control
 from orchestrator.cli import build, failures
 from orchestrator.domain.errors import JobNotFound
+from orchestrator.initialise import initialise
 from orchestrator.store.migrate import upgrade
 from orchestrator.unusable import advice
 from tests.integration.cli_harness import COMMAND, Shell

@@ -15,11 +15,12 @@ import pytest
 import structlog
 
 from orchestrator import Reason, Scope, Selector, SelectorKind
-from orchestrator.bootstrap import Control, initialise, open_control
+from orchestrator.bootstrap import Control, open_control
 from orchestrator.cli import main
 from orchestrator.domain.codes import ErrorCode, HoldReason, Parked
 from orchestrator.domain.retry import Park
 from orchestrator.domain.unit import Failed, Phase
+from orchestrator.initialise import initialise
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.hold import HoldRequest, place
 from orchestrator.store.migrate import upgrade

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import Keyring
-from orchestrator.bootstrap import CONTROL_FILES, Control, initialise, open_control
+from orchestrator.bootstrap import CONTROL_FILES, Control, open_control
 from orchestrator.domain.contract import Scrubbed
+from orchestrator.initialise import initialise
 from orchestrator.scan.fingerprints import Fingerprinter
 from orchestrator.scan.keys import Keys
 from orchestrator.scan.process import ProcessScanner

@@ -16,7 +16,8 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator import InvalidRequest, doctor
-from orchestrator.bootstrap import SystemClock, initialise, open_control
+from orchestrator.bootstrap import SystemClock, open_control
+from orchestrator.initialise import initialise
 from orchestrator.store import engine, migrate
 from orchestrator.store.migrate import upgrade
 from orchestrator.store.tables import tombstones

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import EraseOrder, Keyring, Residual, Revocation
+from orchestrator import EraseOrder, Holding, Keyring, Residual, Revocation
 from orchestrator.domain.contract import Scrubbed, ScrubReport
 from orchestrator.domain.job import JobView
 from orchestrator.domain.states import JobState
@@ -19,7 +19,8 @@ from orchestrator.scan.fingerprints import Fingerprinter
 from orchestrator.scan.keys import Keys
 from orchestrator.scan.process import ProcessScanner
 from orchestrator.service.look import Bytes
-from tests.fakes import Bench, FakeSource, bench, fill
+from tests.fake_stores import FakeSource
+from tests.fakes import Bench, bench, fill
 
 KEYS = Keys.derive(Keyring.create())
 BY = Fingerprinter(KEYS)
@@ -78,7 +79,7 @@ class FileSource(FakeSource):
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
     made = bench(tmp_path, url=url)
-    source = FileSource(made.gate, path=tmp_path / "records")
+    source = FileSource(made.gate, made.clock, path=tmp_path / "records")
     scanner = ProcessScanner(KEYS, timedelta(minutes=1))
     looking = Bytes(stores={"source": source}, scanner=scanner, ledger=made.ledger, clock=made.clock)
     made.engine = replace(made.engine, adapters={**made.engine.adapters, "source": source}, bytes=looking)
@@ -126,6 +127,29 @@ def test_bytes_that_no_scrub_reaches_open_new_rounds_and_then_park(stage: Bench)
     view: JobView = stage.view(job)
     assert view.state is JobState.DERIVED_CLEANUP
     assert view.waits_for_a_person
+    assert {look[1] for look in looks(stage, job) if look[0] == "source"} == {"present"}
+
+
+def test_bytes_that_a_derived_store_alone_knows_are_looked_for_too(
+    stage: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vector of a text is in no source: its store tells what to look for when it finds the copy."""
+    fill(stage)
+    files(stage).left = {text_of("a vector")}
+    find = stage.copies.find
+
+    def with_prints(orders: Sequence[EraseOrder]) -> Sequence[Holding]:
+        prints = BY.of_text(text_of("a vector")).rows
+        return [replace(holding, fingerprints=prints) for holding in find(orders)]
+
+    unseen = stage.file()
+    stage.run()
+    assert stage.view(unseen).state is JobState.COMPLETED, "without them the bytes are not looked for"
+    monkeypatch.setattr(stage.copies, "find", with_prints)
+    fill(stage, "diet")
+    job = stage.file("diet")
+    stage.run()
+    assert stage.view(job).state is JobState.DERIVED_CLEANUP
     assert {look[1] for look in looks(stage, job) if look[0] == "source"} == {"present"}
 
 

@@ -28,17 +28,19 @@ from orchestrator import (
     StoreUnreachable,
 )
 from orchestrator import settings as config
-from orchestrator.bootstrap import SystemClock, initialise, open_control, open_engine
+from orchestrator.bootstrap import SystemClock, open_control, open_engine
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.job import Store
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
+from orchestrator.initialise import initialise
 from orchestrator.service import dispatch
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.drain import drain
 from orchestrator.service.run_batch import run_batch
 from orchestrator.store.migrate import upgrade
-from tests.fakes import ANNA, Bench, FakeCopies, bench, fill, together
+from tests.fake_stores import FakeCopies
+from tests.fakes import ANNA, Bench, bench, fill, together
 from tests.integration.engine_harness import database_now, execute, run_until, with_rules
 from workers.main import run_dispatcher
 

@@ -128,7 +128,9 @@ def test_facts_by_lists_and_by_conditions_take_the_chains_with_them(source: Sour
     for held in (frozenset({str(ids[0])}), frozenset[str]()):
         with writing(source.adapter._engine, ["acme"]) as connection:
             asked = [replace(order, held=held)]
-            told += revoking.revoke(connection, source.adapter._context.gate, asked, at_once=at_once)
+            told += revoking.revoke(
+                connection, source.adapter._context.gate, asked, at=source.clock.now(), at_once=at_once
+            )
     assert [len(answer.targets) for answer in told] == [3, 5]
     assert (told[1].revision or 0) == (told[0].revision or 0) + 1
     scopes = (everything(ALICE), place(ALICE), place(AT_WORK))

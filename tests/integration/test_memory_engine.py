@@ -17,6 +17,7 @@ from orchestrator import Reason, Scope, Selector, SelectorKind, Target, bootstra
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.job import JobView, Result
 from orchestrator.domain.states import JobState
+from orchestrator.initialise import initialise
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.drain import drain
 from orchestrator.service.hold import HoldRequest, place
@@ -78,7 +79,7 @@ class Deployment:
 
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
-    bootstrap.initialise(tmp_path / "state")
+    initialise(tmp_path / "state")
     with fake_redis() as url, redis.Redis.from_url(url) as eyes:
         file = tmp_path / "state" / "expunge.toml"
         file.write_text(file.read_text().replace("redis://127.0.0.1:0/0", url))

@@ -71,7 +71,7 @@ class Shelf:
 
     def revoke(self, *orders: EraseOrder) -> list[Revocation]:
         with writing(self.adapter._engine, {o.scope.tenant for o in orders}) as connection:
-            return revoking.revoke(connection, self.gate, orders, at_once=self.at_once)
+            return revoking.revoke(connection, self.gate, orders, at=datetime.now(UTC), at_once=self.at_once)
 
     def one(self, order: EraseOrder) -> Revocation:
         (answer,) = self.revoke(order)

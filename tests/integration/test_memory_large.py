@@ -154,6 +154,7 @@ def test_find_lists_once_however_many_pages_it_is_asked_from(adapter: MemoryAdap
         Selector(kind=SelectorKind.KEY, value="passport"),
         Selector(kind=SelectorKind.SOURCE, value="turn-0"),
         Selector(kind=SelectorKind.MEMORY, value="id-0"),
+        Selector(kind=SelectorKind.EXPIRED),
     ],
     ids=lambda selector: str(selector.kind.value),
 )
@@ -163,11 +164,15 @@ def test_by_conditions_comes_to_the_same_as_by_lists(selector: Selector, tmp_pat
         with closing(small(tmp_path / name)) as adapter:
             asked = order(selector, held=frozenset({"id-1"}))
             with writing(adapter.store._engine, ["acme"]) as connection:
-                first = revoking.revoke(connection, GATE, [asked], at_once=at_once)
-                last = revoking.revoke(connection, GATE, [replace(asked, held=frozenset())], at_once=at_once)
+                if selector.kind is SelectorKind.EXPIRED:
+                    connection.exec_driver_sql("UPDATE facts SET expires = 100 WHERE fact_id <> 'id-2'")
+                now, freed = datetime.now(UTC), replace(asked, held=frozenset())
+                first = revoking.revoke(connection, GATE, [asked], at=now, at_once=at_once)
+                last = revoking.revoke(connection, GATE, [freed], at=now, at_once=at_once)
                 rows = connection.exec_driver_sql("SELECT * FROM facts ORDER BY user_id, fact_id, version").all()
             told.append((first, last, [tuple(row) for row in rows]))
     assert told[0] == told[1]
+    assert told[0][0][0].targets
 
 
 def small(folder: Path) -> MemoryAdapter:

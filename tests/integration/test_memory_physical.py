@@ -28,6 +28,7 @@ from orchestrator import (
 from orchestrator.domain.contract import PhysicalStore
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
+from orchestrator.initialise import initialise
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.drain import drain
 from orchestrator.service.run_batch import Engine
@@ -89,7 +90,7 @@ def stage(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def deployed(folder: Path, url: str | None = None) -> Iterator[Deployment]:
-    bootstrap.initialise(folder)
+    initialise(folder)
     path = folder / "expunge.toml"
     text = path.read_text().replace('require  = "logical"   # what', 'require  = "physical"   # what')
     path.write_text(text if url is None else text.replace("sqlite:///memory.db", url))

@@ -20,7 +20,8 @@ from tests.fakes import FakeClock
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
 # What the versions brought, taken back.
-TO_VERSION_2 = ("DROP TABLE record_prints",)
+TO_VERSION_3 = ("DROP INDEX facts_expiring",)
+TO_VERSION_2 = (*TO_VERSION_3, "DROP TABLE record_prints")
 TO_VERSION_1 = (
     *TO_VERSION_2,
     "DROP TABLE revocation_left",
@@ -68,7 +69,7 @@ def order() -> EraseOrder:
     return EraseOrder(job=uuid4(), unit=uuid4(), key="k", scope=ANNA, selector=subject, deadline=deadline)
 
 
-@pytest.mark.parametrize(("version", "back"), [(1, TO_VERSION_1), (2, TO_VERSION_2)])
+@pytest.mark.parametrize(("version", "back"), [(1, TO_VERSION_1), (2, TO_VERSION_2), (3, TO_VERSION_3)])
 def test_database_of_an_earlier_version_is_brought_up_and_keeps_its_facts_and_answers(
     tmp_path: Path, url: str, version: int, back: Sequence[str]
 ) -> None:

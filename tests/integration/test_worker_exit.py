@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bootstrap import initialise, open_control
+from orchestrator.bootstrap import open_control
+from orchestrator.initialise import initialise
 from orchestrator.store.migrate import upgrade
 
 # A worker with a part that cannot start, or that asks for the end: in a process of its own, whose signals are its own.

@@ -16,8 +16,9 @@ import structlog
 from celery.contrib.testing.worker import start_worker
 
 from orchestrator import Reason, Selector, SelectorKind
-from orchestrator.bootstrap import initialise, open_control
+from orchestrator.bootstrap import open_control
 from orchestrator.domain.states import JobState
+from orchestrator.initialise import initialise
 from orchestrator.service import dispatch
 from orchestrator.service.accept import Request, accept
 from orchestrator.settings import Settings

@@ -11,29 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
-    invariant,
     precondition,
     rule,
     run_state_machine_as_test,
 )
 
-from orchestrator import DeadlinePassed, EraseOrder, StoreUnreachable
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.errors import RuleRefused
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Phase
 from orchestrator.service import run_batch as running
+from orchestrator.service.expire import look
 from orchestrator.service.hold import HoldRequest, place
-from tests.fakes import ANNA, Bench, bench, fill
+from tests.fakes import ANNA, bench, fill
+from tests.properties.properties import EXPIRED, Properties
 
 KEYS = ("passport", "theme")
 FACTS = [f"anna-{key}-{n:06}" for key in KEYS for n in range(2)]
@@ -57,10 +55,7 @@ class Worker:
         return bool(self.ids)
 
 
-class Protocol(RuleBasedStateMachine):
-    stage: Bench  # one engine for all examples: its statements are compiled once
-    folder: Path
-
+class Protocol(Properties):
     def __init__(self) -> None:
         super().__init__()
         self.stage.ledger.engine.dispose()
@@ -71,15 +66,11 @@ class Protocol(RuleBasedStateMachine):
         self.stage.source.reset()
         self.stage.copies.reset()
         self.workers = [Worker("a"), Worker("b")]
-        self.jobs: dict[str, str | None] = {}
-        self.holds: dict[str, str | None] = {}
         self.writers: list[str] = []
         self.numbers = 0
-        self.down = False
-        self.acted: set[str] = set()
         for key in KEYS:
             fill(self.stage, key=key, count=2)
-        self.stage.source.before = self.stage.copies.before = self._before
+        self.stage.source.before = self.stage.copies.before = self.before_call
 
     def teardown(self) -> None:
         self._finish()
@@ -94,6 +85,20 @@ class Protocol(RuleBasedStateMachine):
     def file(self, key: str | None) -> None:
         if len(self.jobs) < 3:
             self.jobs[self.stage.file(key)] = key
+
+    # What the clock does
+
+    @rule(fact=st.sampled_from(FACTS), minutes=st.integers(-1, 4))
+    def end(self, fact: str, minutes: int) -> None:
+        """Give a fact an end, or another one: what was to expire may be renewed."""
+        if fact not in self.stage.source.revoked:
+            self.stage.source.ends[fact] = self.stage.clock.now() + timedelta(minutes=minutes)
+
+    @rule()
+    def look_for_expired(self) -> None:
+        opened = look(self.stage.source, self.stage.acceptance)
+        self.jobs |= {str(job): EXPIRED for job in opened}
+        assert look(self.stage.source, self.stage.acceptance) == [], "a second job for the same"
 
     @rule(n=st.integers(0, 1), take=st.integers(0, 3), limit=st.integers(1, 3))
     def claim(self, n: int, take: int, limit: int) -> None:
@@ -201,7 +206,8 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(fact=st.sampled_from(FACTS))
     def writer_reads(self, fact: str) -> None:
-        if fact not in self.stage.source.revoked and any(r[3] == fact for r in self.stage.source.records):
+        over = self.stage.source.ends.get(fact, datetime.max.replace(tzinfo=UTC)) <= self.stage.clock.now()
+        if not over and fact not in self.stage.source.revoked and any(r[3] == fact for r in self.stage.source.records):
             self.writers.append(fact)
 
     @precondition(lambda self: self.writers)
@@ -210,54 +216,9 @@ class Protocol(RuleBasedStateMachine):
         """Store the copy, unless its job already looks again: quiet_time has to be longer than producers take."""
         fact = self.writers.pop()
         looking = self.stage.rows("SELECT DISTINCT job_id FROM deletion_units WHERE phase = 'verify'")
-        if not any(self._covers(self.jobs[str(job)], fact) for (job,) in looking):
+        if not any(self.covers(str(job), fact) for (job,) in looking):
             self.numbers += 1
             self.stage.copies.records.add((ANNA.tenant, ANNA.user, fact, f"late-{self.numbers}"))
-
-    # What must hold at any time
-
-    @invariant()
-    def properties_hold(self) -> None:
-        """P1, P5 and P6, and that no look which verifies is older than an erase."""
-        states = {str(job): str(state) for job, state in self.stage.rows("SELECT id, state FROM deletion_jobs")}
-        receipts = self._receipts()
-        for job, key in self.jobs.items():
-            if states[job] in {"verified", "completed"}:
-                assert not [r for r in self.stage.source.records if self._covers(key, r[3])], "P1"
-                assert not [r for r in self.stage.copies.records if self._covers(key, r[2])], "P1"
-                looks = [(round_, seq) for of, phase, round_, seq in receipts if (of, phase) == (job, "verify")]
-                erases = [seq for of, phase, _, seq in receipts if (of, phase) == (job, "erase")]
-                last = max(round_ for round_, _ in looks)
-                assert min(seq for round_, seq in looks if round_ == last) > max(erases)
-            assert states[job] != "cancelled" or job not in self.acted, "P6"
-        unlike = self.stage.rows(
-            "SELECT u.id FROM deletion_units u LEFT JOIN deletion_receipts r ON r.unit_id = u.id "
-            "WHERE u.phase <> 'find' AND (u.status = 'done') <> (r.id IS NOT NULL)"
-        )
-        assert unlike == [], "P5"
-
-    def _receipts(self) -> list[tuple[str, str, int, int]]:
-        rows: list[Any] = self.stage.rows("SELECT job_id, phase, round, rowid FROM deletion_receipts")
-        return rows
-
-    def _before(self, phase: str, orders: Sequence[EraseOrder]) -> None:
-        """Stand for the store: refuse after the deadline, fail when told to, and never act against a hold in force."""
-        if any(self.stage.clock.now() > order.deadline for order in orders):
-            raise DeadlinePassed
-        if self.down:
-            raise StoreUnreachable
-        if phase not in {"revoke", "erase"}:
-            return
-        self.acted.update(str(order.job) for order in orders)
-        in_force = [item for hold, item in self.holds.items() if self.stage.ledger.hold(hold).in_force_at is not None]
-        assert None not in in_force, "P3: a call acts on a subject under a hold in force"
-        for order in orders:
-            touched = {target.id for target in order.targets} | {
-                (target.derived_of or "").removeprefix("fact:") for target in order.targets
-            }
-            assert not touched & set(in_force), "P3: an erase takes an item under a hold in force"
-            if phase == "revoke":
-                assert {item for item in in_force if item} <= order.held, "P3: revoke is not told of a held item"
 
     def _finish(self) -> None:
         """Let crashes stop: every job ends, is parked or is held; without holds and parking all of them end right."""
@@ -273,6 +234,9 @@ class Protocol(RuleBasedStateMachine):
             claimed = self.stage.run()
         views = [self.stage.view(job) for job in self.jobs]
         assert all(view.state in ENDED or view.parked or view.held for view in views), "P4"
+        again = look(self.stage.source, self.stage.acceptance)
+        self.jobs |= {str(job): EXPIRED for job in again}
+        self.stage.run()
         if not self.holds:
             for view in views:
                 if view.parked:
@@ -284,10 +248,6 @@ class Protocol(RuleBasedStateMachine):
     def _close_breakers(self) -> None:
         with self.stage.ledger.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE adapter_health SET breaker = 'closed', open_until_us = NULL")
-
-    @staticmethod
-    def _covers(key: str | None, fact: str) -> bool:
-        return key is None or f"-{key}-" in fact
 
     @staticmethod
     def _die(worker: Worker) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.domain.job import JobView, Purpose
+from orchestrator.domain.job import JobView, Purpose, Trigger
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase, unit_id
 
@@ -20,6 +20,7 @@ VIEW = JobView(
     tenant="t",
     state=JobState.DERIVED_CLEANUP,
     purpose=Purpose.ERASE,
+    trigger=Trigger.REQUEST,
     selector="subject",
     reason="user_request",
     reference=None,

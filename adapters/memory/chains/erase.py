@@ -18,9 +18,10 @@ from typing import Any, Final, TypeAlias
 import sqlalchemy as sa
 
 from adapters.memory.batch import as_table, change, columns, look_up, run
+from adapters.memory.chains.delete import EXPIRED
 from adapters.memory.chains.named import KIND, any_here, number_of, of_roots
 from adapters.memory.chains.tables import Instant, deletion_tenants, deletions, memories, memory_tenants
-from orchestrator import Clock, Erased, EraseOrder, ErrorCode, Permanent, Target
+from orchestrator import Clock, Erased, EraseOrder, ErrorCode, Permanent, SelectorKind, Target
 
 Handle: TypeAlias = tuple[str, int, int]
 """Tenant, chain and memory."""
@@ -88,11 +89,15 @@ def _record(
         return
     tenants = {json.dumps(sorted(versions)): tenant for (tenant, _), versions in going.items()}
     rows = [
-        (versions[min(versions)], json.dumps(sorted(versions)), f"expunge job {orders[chain].job}")
+        (versions[min(versions)], json.dumps(sorted(versions)), _reason(orders[chain]))
         for chain, versions in going.items()
     ]
     told = run(connection, _told(connection.dialect.name, now()), _RECORD, rows).all()
     change(connection, _TENANT, [(row.id, tenants[row.memory_ids]) for row in told], _tenants_told)
+
+
+def _reason(order: EraseOrder) -> str:
+    return EXPIRED if order.selector.kind is SelectorKind.EXPIRED else f"expunge job {order.job}"
 
 
 @cache

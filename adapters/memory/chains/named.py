@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias, assert_never
 import sqlalchemy as sa
 
 from adapters.memory.chains.tables import memories, memory_tenants
+from adapters.memory.chains.visible import CORRECTED_BY
+from adapters.memory.instant import InstantUs
 from adapters.memory.tables import accepted_sources, source_ancestry
 from orchestrator import EraseOrder, SelectorKind
 
@@ -42,8 +44,11 @@ def number_of(item: str | None) -> int | None:
     return number if number is not None and number < _IDS_END else None
 
 
-def asked_by(order: EraseOrder, cut_off: int) -> Parameters | None:
-    """Give the parameters of `whole_chains` for an order; None where it names no chain: a key never does."""
+def asked_by(order: EraseOrder, cut_off: int, at_us: int = 0) -> Parameters | None:
+    """Give the parameters of `whole_chains` for an order; None where it names no chain: a key never does.
+
+    What has expired is told by `at_us`.
+    """
     scope, value = order.scope, order.selector.value
     asked: Parameters = {"of_tenant": scope.tenant, "of_user": scope.user, "until": cut_off}
     if in_project(order):
@@ -58,6 +63,8 @@ def asked_by(order: EraseOrder, cut_off: int) -> Parameters | None:
             return {**asked, "of_source": value}
         case SelectorKind.SUBJECT:
             return asked
+        case SelectorKind.EXPIRED:
+            return {**asked, "expired_by": at_us}
         case _:
             assert_never(order.selector.kind)
 
@@ -103,6 +110,11 @@ def _named(kind: SelectorKind, within_project: bool) -> sa.Select[Any]:  # noqa:
         a, source = source_ancestry.c, sa.bindparam("of_source", type_=sa.Text())
         derived = sa.exists().where(a.tenant == t.tenant, a.source_id == m.source, a.ancestor_id == source)
         conditions.append((m.source == source) | derived.correlate(memories, memory_tenants))
+    if kind is SelectorKind.EXPIRED:  # the newest version decides
+        conditions += [
+            InstantUs(m.expires_at) <= sa.bindparam("expired_by", type_=sa.BigInteger()),
+            CORRECTED_BY.is_(None),
+        ]
     accepted = _accepted_at() <= sa.bindparam("until", type_=sa.BigInteger())
     return sa.select(m.id, m.supersedes).join(memory_tenants, t.memory_id == m.id).where(*conditions, accepted)
 

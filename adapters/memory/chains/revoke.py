@@ -59,13 +59,13 @@ def take(connection: sa.Connection, due: Sequence[Due]) -> list[Due]:
 def mark(connection: sa.Connection, gate: Gate, due: Iterable[Due]) -> None:
     """Set the tombstones of the chains that `take` has taken."""
     for each in due:
-        if each.chained and each.order.selector.kind in {SelectorKind.MEMORY, SelectorKind.SOURCE}:
+        if each.chained and each.order.selector.kind is not SelectorKind.SUBJECT:
             for marks in marks_of(connection, gate, each, partial(_texts, connection, each)):
                 keep(connection, ((each.order.scope.tenant, each.job, one) for one in marks))
 
 
 def _take(connection: sa.Connection, due: Due) -> Due:
-    asked = asked_by(due.order, EVER)  # what was left is told by its id, and there since before the cut-off
+    asked = asked_by(due.order, EVER, due.at_us)  # what was left is told by its id, and there since before the cut-off
     if asked is None:
         return due
     way = (connection.dialect.name, due.order.selector.kind, in_project(due.order))
@@ -82,7 +82,7 @@ def _take(connection: sa.Connection, due: Due) -> Due:
     places = connection.execute(_PLACES, _list_of(taken)).all()
     connection.execute(_HIDE, _list_of(taken))
     # What was left sets tombstones of its own when it is free: whoever asks again has to be told of them.
-    rows = [row for row in places if not row.revoked or not due.is_first]
+    rows = [row for row in places if not row.revoked or not due.is_first] if due.raises else []
     changed = frozenset(scope_of(row.tenant, row.user_id, row.task_id) for row in rows)
     return replace(taken, changed=changed)
 

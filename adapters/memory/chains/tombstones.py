@@ -34,19 +34,34 @@ def marks_of(connection: sa.Connection, gate: Gate, due: Due, versions: Versions
         return
     staying = _staying(connection, versions)
     for part in versions():
-        behind = marking.ancestors(connection, {(row.tenant, row.source) for row in part})
-        yield (mark for row in part for mark in _of_version(gate, due, row, behind[row.tenant, row.source], staying))
+        sources = {(row.tenant, row.source) for row in part}
+        behind = marking.ancestors(connection, sources)
+        # What has expired may be told again by a new message: its cut-off is its own source's.
+        own = {} if due.raises else marking.positions(connection, sources)
+        yield (
+            mark
+            for row in part
+            for mark in _of_version(
+                gate,
+                row,
+                (row.source, *behind[row.tenant, row.source]),
+                staying,
+                due.cut_off if due.raises else own.get((row.tenant, row.source), 0),
+                text=due.raises,
+            )
+        )
 
 
 def _of_version(
-    gate: Gate, due: Due, row: Found, behind: Sequence[str], staying: frozenset[str]
+    gate: Gate, row: Found, told_by: Sequence[str], staying: frozenset[str], cut_off: int, *, text: bool
 ) -> Iterator[Tombstone]:
     scope = scope_of(row.tenant, row.user_id, row.task_id)
-    yield gate.for_text(scope, None, row.text, due.cut_off)
+    if text:
+        yield gate.for_text(scope, None, row.text, cut_off)
     tokens = distinctive_tokens(row.text, staying.intersection)
     # The sources behind this one have told the same.
-    for source in (row.source, *behind):
-        yield from gate.for_tokens(scope, source, tokens, due.cut_off)
+    for source in told_by:
+        yield from gate.for_tokens(scope, source, tokens, cut_off)
 
 
 def _staying(connection: sa.Connection, versions: Versions) -> frozenset[str]:

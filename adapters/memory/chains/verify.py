@@ -37,6 +37,8 @@ _NAMED: Final = {
     SelectorKind.SUBJECT: _IN_PROJECT,
     SelectorKind.SOURCE: """ AND (m.source = given.value OR EXISTS (SELECT 1 FROM source_ancestry AS a
         WHERE a.tenant = given.tenant AND a.source_id = m.source AND a.ancestor_id = given.value))""",
+    SelectorKind.EXPIRED: """ AND EXISTS (SELECT 1 FROM revocation_targets AS g WHERE g.job = given.job
+        AND g.kind = 'memory' AND g.version = m.id)""",
 }
 _TABLES: Final = {
     "sqlite": "SELECT given.name FROM {given} JOIN sqlite_master AS s ON s.name = given.name AND s.type = 'table'",

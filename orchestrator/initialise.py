@@ -1,0 +1,99 @@
+"""Writing a new state directory: its configuration and keys, and nothing over what is there."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from orchestrator import settings
+from orchestrator.bootstrap import file_of, open_configured
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.gate.keyring import Keyring
+from orchestrator.state_directory import databases, make_file, make_private
+from orchestrator.store.tables import jobs
+
+TEMPLATE = """\
+# Configuration of this state directory. Every key can also be set as EXPUNGE_<SECTION>__<KEY>; the environment wins.
+# Relative paths are below this directory. Secrets are named (file:, env:), never written here.
+
+database_url = "sqlite:///orchestrator.db"
+broker_url   = "filesystem://"
+log_format   = "json"
+
+[engine]
+lease      = "2s"      # how long a dead worker's units wait; renewed every third of it while a call runs
+quiet_time = "0s"      # between the last erase and the look that verifies
+
+[deadline]
+regime = "gdpr"        # one calendar month; ccpa = 45 days; custom = your `days`
+
+[expiry]
+every = "1h"           # how long what has expired may lie there; nobody is given it meanwhile
+
+[keys]
+tombstone = "file:keys/tombstone.json"
+reference = "file:keys/reference.key"
+
+[adapters.memory]
+required = true
+require  = "logical"   # what `verified` needs of this store
+url      = "sqlite:///memory.db"
+
+[adapters.cache]
+required = true
+require  = "logical"
+url      = "redis://127.0.0.1:0/0"   # port 0: `expunge up` starts its own and writes the port here
+prefix   = "cache"
+"""
+
+
+def initialise(directory: Path) -> list[Path]:
+    """Write a state directory's configuration and keys; what is there stays. Give the files written.
+
+    A key that is missing beside a database in use raises `InvalidRequest`, and nothing is written.
+    """
+    make_private(directory)
+    config = settings.read(directory, template=TEMPLATE)
+    keys = {
+        directory / path: text
+        for named, text in (
+            (config.keys.tombstone, Keyring.create().dump()),
+            (config.keys.reference, secrets.token_hex(32) + "\n"),
+        )
+        for kind, _, path in [named.partition(":")]
+        if kind == "file"
+    }
+    lost = [path for path in keys if not path.exists()]
+    if lost and (used := _in_use(config)):
+        message = (
+            f"{lost[0]} is missing, and {used} was made with it: restore the key file from your copy. Without it "
+            "nobody can tell what was forgotten, so no write is allowed; a new beginning needs a new folder"
+        )
+        raise InvalidRequest(message, field="keys")
+    written = []
+    for path, text in {directory / settings.FILE: TEMPLATE, **keys}.items():
+        if not path.exists():
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            make_file(path, text)
+            written.append(path)
+    return written
+
+
+def _in_use(config: settings.Settings) -> str | None:
+    """Name a database that was used already: in the state directory, or where its configuration points to."""
+    stores = [settings.inside(str(o["url"]), config.state_dir) for o in config.adapters.values() if "url" in o]
+    files = [file_of(sa.make_url(url)) for url in stores if url.startswith("sqlite:")]
+    database = open_configured(config)
+    files += [file_of(database.url), *databases(config.state_dir)]
+    used = next((file.name for file in files if file is not None and file.is_file() and file.stat().st_size), None)
+    if used is None and database.dialect.name != "sqlite":
+        with database.connect() as connection:
+            if (
+                sa.inspect(connection).has_table(jobs.name)
+                and connection.execute(sa.select(jobs.c.id).limit(1)).first()
+            ):
+                used = "the control database"
+    database.dispose()
+    return used
