@@ -38,7 +38,7 @@ reference = "file:keys/reference.key"
 
 [adapters.memory]
 required = true
-require  = "logical"   # what `verified` needs of this store
+require  = "physical"  # what `verified` needs of this store: that its files hold nothing of it; logical: its reads
 url      = "sqlite:///memory.db"
 
 [adapters.cache]

@@ -54,7 +54,6 @@ def demo(
     else:
         for check in checks:
             typer.echo(f"{'ok    ' if check.ok else 'FALSE '} {check.name}: {check.detail}")
-        typer.echo(f"raw file: {story.hits['after']} hits left of {story.hits['before']} (looked at, not promised yet)")
         typer.echo("not covered: transcript.txt, a file outside the registered stores")
         typer.echo(f"{'all true' if document['ok'] else 'something is false'} after {document['seconds']} s")
     raise typer.Exit(0 if document["ok"] else 1)

@@ -113,7 +113,6 @@ def _forget(story: Story) -> None:
     story.mistyped, _ = run("request", *WHO, "--key", faults.MISTYPED, "--reason", "user_request", "--wait", "--json")
     _, listed = run("list", "--tenant", READER.tenant, "--json")
     story.jobs = [said for said in listed["jobs"] if said["id"] in {job["id"], second["id"]}]
-    story.hits["after"] = story.world.raw_hits()
 
 
 def _current(story: Story) -> dict[str, str]:
@@ -126,6 +125,13 @@ def _memory_gives_nothing(story: Story) -> tuple[bool, str]:
     texts = [str(part) for row in story.world.facts().values() for part in row] + list(_current(story).values())
     hits = sum(secret in text for text in texts for secret in SECRETS)
     return hits == 0, f"{hits} of {len(texts)} values read hold a secret"
+
+
+def _raw_file_holds_nothing(story: Story) -> tuple[bool, str]:
+    story.hits["after"] = story.world.raw_hits()
+    reached = [r["reach"] for r in story.receipts if (r["adapter"], r["phase"]) == ("memory", "verify")]
+    detail = f"{story.hits['after']} of {story.hits['before']} hits are left; the looks reached: {', '.join(reached)}"
+    return story.hits["after"] == 0 and set(reached) == {"physical"}, detail
 
 
 def _cache_gives_nothing(story: Story) -> tuple[bool, str]:
@@ -205,6 +211,7 @@ def _nothing_found_is_said(story: Story) -> tuple[bool, str]:
 
 CHECKS: Final[dict[str, Callable[[Story], tuple[bool, str]]]] = {
     "memory_gives_nothing": _memory_gives_nothing,
+    "raw_file_holds_nothing": _raw_file_holds_nothing,
     "cache_gives_nothing": _cache_gives_nothing,
     "killed_worker_is_survived": _killed_worker_is_survived,
     "neighbour_facts_are_identical": _neighbour_facts_are_identical,

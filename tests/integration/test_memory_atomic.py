@@ -174,6 +174,7 @@ def test_neighbour_is_as_before_after_a_revoke(source: Source) -> None:
 @pytest.mark.req("R123")
 @pytest.mark.parametrize("place", ["first statement", COMMIT])
 def test_job_stays_requested_while_its_source_fails(stage: Bench, source: Source, place: str) -> None:
+    assert stage.ledger.may_look("source"), "the fault is for the revoke, not for the look for what has expired"
     job, before = stage.file(), source.parts()
     with source.watched(lambda _number, text: text == COMMIT or place != COMMIT) as watch:
         stage.run()

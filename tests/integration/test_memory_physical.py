@@ -92,8 +92,8 @@ def stage(tmp_path: Path) -> Iterator[Deployment]:
 def deployed(folder: Path, url: str | None = None) -> Iterator[Deployment]:
     initialise(folder)
     path = folder / "expunge.toml"
-    text = path.read_text().replace('require  = "logical"   # what', 'require  = "physical"   # what')
-    path.write_text(text if url is None else text.replace("sqlite:///memory.db", url))
+    if url is not None:
+        path.write_text(path.read_text().replace("sqlite:///memory.db", url))
     with fake_redis() as cache:
         path.write_text(path.read_text().replace("redis://127.0.0.1:0/0", cache))
         control = bootstrap.open_control(folder)

@@ -213,6 +213,7 @@ def test_several_workers_race_a_whole_job_through_with_one_call_for_each_unit(st
 def test_job_that_is_cancelled_in_requested_is_never_called_for(stage: Bench) -> None:
     fill(stage)
     before = (set(stage.source.records), set(stage.copies.records))
+    assert stage.ledger.may_look("source"), "nobody is to be woken for that"
     job = stage.file()
     stage.ledger.cancel(job)
     assert (stage.view(job).state, stage.view(job).result) == (JobState.CANCELLED, None)

@@ -99,7 +99,8 @@ def test_a_scope_cannot_be_changed() -> None:
         Scope(tenant="t", user="u").tenant = "other"  # type: ignore[misc]  # what this shows
 
 
-VALUED = [kind for kind in SelectorKind if kind is not SelectorKind.SUBJECT]
+WITHOUT = (SelectorKind.SUBJECT, SelectorKind.EXPIRED)
+VALUED = [kind for kind in SelectorKind if kind not in WITHOUT]
 
 
 @pytest.mark.parametrize("kind", VALUED)
@@ -114,11 +115,12 @@ def test_an_empty_selection_is_refused(kind: SelectorKind, value: object) -> Non
         Selector(kind=kind, value=cast("str | None", value))
 
 
-def test_a_subject_selector_takes_no_value() -> None:
-    assert Selector(kind=SelectorKind.SUBJECT).value is None
+@pytest.mark.parametrize("kind", WITHOUT)
+def test_a_selector_of_a_subject_or_of_what_has_expired_takes_no_value(kind: SelectorKind) -> None:
+    assert Selector(kind=kind).value is None
     for value in ("", "user-1"):
-        with pytest.raises(InvalidRequest, match="takes no value"):
-            Selector(kind=SelectorKind.SUBJECT, value=value)
+        with pytest.raises(InvalidRequest, match=f"{kind.value} takes no value"):
+            Selector(kind=kind, value=value)
 
 
 def test_nul_is_refused_because_one_of_the_databases_cannot_store_it() -> None:
