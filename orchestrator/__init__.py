@@ -26,6 +26,7 @@ from orchestrator.domain.contract import (
     Target,
     Tombstone,
     TombstoneKind,
+    WindowStore,
 )
 from orchestrator.domain.errors import (
     BadAnswer,
@@ -108,6 +109,7 @@ __all__ = [
     "TombstoneKind",
     "TombstoneLookup",
     "Transient",
+    "WindowStore",
     "Write",
     "candidate_tokens",
     "distinctive_tokens",

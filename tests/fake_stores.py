@@ -166,6 +166,46 @@ class FakeCopies:
         ]
 
 
+@dataclass
+class FakeBackups:
+    """A store of copies, each a set of fact ids; one with an end cannot be edited."""
+
+    copies: dict[str, set[str]] = field(default_factory=dict)
+    ends: dict[str, datetime] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    name: str = "backups"
+    role: Role = Role.BACKUP
+    max_batch: int = 50
+
+    def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
+        return [Holding(targets=tuple(Target(kind="backup_copy", id=c) for c in self._with(o))) for o in orders]
+
+    def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
+        return [self._erase(order) for order in orders]
+
+    def _erase(self, order: EraseOrder) -> Erased:
+        there = [target.id for target in order.targets if target.id in self.copies]
+        windows = {copy: self.ends[copy] for copy in there if copy in self.ends}
+        for copy in set(there) - windows.keys():
+            self.copies[copy] = {fact for fact in self.copies[copy] if not fact.startswith(f"{order.scope.user}-")}
+        absent = len(order.targets) - len(there)
+        return Erased(erased=len(there) - len(windows), already_absent=absent, windows=windows)
+
+    def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
+        return [Seen(remaining=len(set(self._with(order)) - order.scheduled)) for order in orders]
+
+    def closed(self, handles: Sequence[str]) -> Sequence[Seen]:
+        """Tell of each copy whether it is there."""
+        self.calls.update(["closed"] * len(handles))
+        return [Seen(remaining=int(handle in self.copies)) for handle in handles]
+
+    def close(self) -> None:
+        return
+
+    def _with(self, order: EraseOrder) -> list[str]:
+        return sorted(c for c, facts in self.copies.items() if any(f.startswith(f"{order.scope.user}-") for f in facts))
+
+
 def _erase(records: set[tuple[str, str, str, str]], order: EraseOrder) -> Erased:
     wanted = {target.id for target in order.targets}
     gone = {r for r in records if r[3] in wanted and r[0] == order.scope.tenant}

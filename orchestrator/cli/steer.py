@@ -66,7 +66,10 @@ def overdue(
     directory: StateDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """List unverified jobs that are past their deadline or due within `deadline.warn`, with what keeps each."""
+    """List jobs that are past their deadline or due within `deadline.warn`, with what keeps each.
+
+    A verified job is among them while one of its copies outlives its window.
+    """
     with opened(directory) as control:
         now = control.clock.now()
         jobs = control.ledger.overdue(tenant=tenant, before=now + control.settings.deadline.warn, limit=limit)
@@ -74,7 +77,12 @@ def overdue(
     for view in jobs:
         late = (now - view.due_at).total_seconds() / 86_400
         when = f"{late:.1f} days overdue" if late > 0 else f"due in {-late:.1f} days"
+        outlived = [w for w in view.windows if w.closed_at is None and w.until < now]
+        if outlived:
+            late = max((now - w.until).total_seconds() for w in outlived) / 86_400
+            when = f"{late:.1f} days overdue"
         keeps = [f"{a} {p} parked ({r})" for a, p, r in view.parked] + (["held"] if view.held else [])
+        keeps += [f"{w.adapter} copy {w.copy} outlives its window" for w in outlived]
         why = "; ".join(keeps) or (f"last error {view.last_error}" if view.last_error else "under way")
         lines.append(f"{view.id}  {view.tenant}  {view.state.value}  {when}: {why}")
     show({"jobs": [job_document(view) for view in jobs]}, lines or ["nothing is overdue or due soon"], as_json=as_json)

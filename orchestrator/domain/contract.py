@@ -93,7 +93,8 @@ class EraseOrder:
     sources revoked (verify): a late copy has a handle of its own and is seen only by its
     lineage. `revision` is the source's scope revision after revoke, or None where none was
     raised (a preview, an expiry). `held` are ids of this store's records that a hold covers:
-    revoke leaves them alone. Be back before `deadline`.
+    revoke leaves them alone. `scheduled` are handles of copies whose window this job waits for:
+    verify leaves out those copies, and no others. Be back before `deadline`.
     """
 
     job: UUID
@@ -106,6 +107,7 @@ class EraseOrder:
     targets: tuple[Target, ...] = ()
     revision: int | None = None
     held: frozenset[str] = frozenset()
+    scheduled: frozenset[str] = frozenset()
     attempt: int = 1
     round: int = 1
     fence: int = 1
@@ -276,6 +278,14 @@ class PhysicalStore(Protocol):
 
     def uproot(self, marker: bytes) -> None:
         """Take a marker away."""
+
+
+@runtime_checkable
+class WindowStore(Protocol):
+    """A storage with copies that cannot be edited, such as backups: each dies when its time is over."""
+
+    def closed(self, handles: Sequence[str]) -> Sequence[Seen]:
+        """Tell of each copy whether it is gone: nothing remains only where it was seen to be gone."""
 
 
 class PerOrder:

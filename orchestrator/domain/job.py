@@ -80,6 +80,16 @@ class Waiver:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowView:
+    """A copy that cannot be edited, until when it lives, and when it was seen to be gone."""
+
+    adapter: str
+    copy: str
+    until: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """What anybody may know of a job: ids, codes, counts and times."""
 
@@ -99,6 +109,7 @@ class JobView:
     parked: tuple[tuple[str, str, str], ...]  # adapter, phase, reason
     held: bool  # a hold keeps a unit of it waiting
     waived: tuple[str, ...]  # adapters that the job may pass
+    windows: tuple[WindowView, ...]  # copies that outlive the erasure
     last_error: str | None  # code of the latest failed attempt of a unit that is not done
     attempts: int
     result: Result | None

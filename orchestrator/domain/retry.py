@@ -35,12 +35,18 @@ class Park:
     reason: Parked
 
 
-def decide(error: Exception, attempt: int, *, policy: RetryPolicy, jitter: float) -> RetryIn | Park:
+def decide(error: Exception, attempt: int, *, policy: RetryPolicy, jitter: float, parks: bool = True) -> RetryIn | Park:
     """Decide what follows the `attempt`-th failure in a row (counted from 1).
 
     `jitter` in [0, 1] spreads the pause over the upper half of its length, so that units
-    that failed together do not come back together.
+    that failed together do not come back together. What never `parks` is asked again for ever:
+    nobody can do more about a copy that lives longer than it should than to look again.
     """
+    # The exponent is bounded so that a long row of failures cannot overflow the pause.
+    full = min(policy.base * 2 ** min(attempt - 1, 32), policy.cap)
+    again = RetryIn(delay=full * (0.5 + 0.5 * jitter))
+    if not parks:
+        return again
     match error:
         case NeedsConfirmation():
             return Park(reason=Parked.NEEDS_CONFIRMATION)
@@ -51,9 +57,7 @@ def decide(error: Exception, attempt: int, *, policy: RetryPolicy, jitter: float
         case Permanent():
             return Park(reason=Parked.PERMANENT_ERROR)
         case _ if attempt < policy.max_attempts:
-            # The exponent is bounded so that a long row of failures cannot overflow the pause.
-            full = min(policy.base * 2 ** min(attempt - 1, 32), policy.cap)
-            return RetryIn(delay=full * (0.5 + 0.5 * jitter))
+            return again
         case _:
             return Park(reason=Parked.ATTEMPTS_EXHAUSTED)
 

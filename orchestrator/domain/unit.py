@@ -19,6 +19,7 @@ class Phase(StrEnum):
     FIND = "find"
     ERASE = "erase"
     VERIFY = "verify"
+    CLOSE = "close"  # is a copy that could not be edited gone, now that its window has ended?
 
 
 class Outcome(StrEnum):
@@ -30,6 +31,7 @@ class Outcome(StrEnum):
     SCHEDULED = "scheduled"
     ABSENT = "absent"
     PRESENT = "present"
+    CLOSED = "closed"
 
 
 def unit_id(job: UUID, adapter: str, phase: Phase, page: int, round_: int) -> UUID:

@@ -26,6 +26,8 @@ def judge(unit: Claimed, answer: object) -> Finished:
             return _seen(unit, Looked(seen=answer))
         case Phase.VERIFY, Looked():
             return _seen(unit, answer)
+        case Phase.CLOSE, Seen():
+            return _closed(unit, answer)
         case _:
             raise BadAnswer
 
@@ -111,6 +113,16 @@ def _seen(unit: Claimed, looked: Looked) -> Finished:
         scrub_run=looked.run,
     )
     return Finished(claimed=unit, receipt=receipt)
+
+
+def _closed(unit: Claimed, answer: Seen) -> Finished:
+    if answer.remaining < 0:
+        raise BadAnswer
+    if answer.inconclusive:
+        raise Transient(code=ErrorCode.INCONCLUSIVE)
+    if answer.remaining:
+        raise Transient(code=ErrorCode.STILL_PRESENT)
+    return Finished(claimed=unit, receipt=Receipt(outcome=Outcome.CLOSED, expected=1))
 
 
 def _page_of(count: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, assert_never, cast
 from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter
+from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter, WindowStore
 from orchestrator.domain.errors import BadAnswer, DeadlinePassed
 from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide
@@ -135,8 +135,14 @@ def verb(store: StorageAdapter, phase: Phase) -> Callable[[Sequence[EraseOrder]]
             return store.erase
         case Phase.VERIFY:
             return store.verify
+        case Phase.CLOSE:
+            return partial(_closed, cast("WindowStore", store))
         case _:
             assert_never(phase)
+
+
+def _closed(store: WindowStore, orders: Sequence[EraseOrder]) -> Sequence[object]:
+    return store.closed([target.id for order in orders for target in order.targets])
 
 
 def _judged(engine: Engine, unit: Claimed, answer: object) -> Answered:
@@ -148,7 +154,8 @@ def _judged(engine: Engine, unit: Claimed, answer: object) -> Answered:
 
 def _failed(engine: Engine, unit: Claimed, error: Exception) -> Failed:
     # Spreading retries in time needs no secret randomness.
-    then = decide(error, unit.order.attempt, policy=engine.policy, jitter=random.random())  # noqa: S311
+    parks = unit.phase is not Phase.CLOSE
+    then = decide(error, unit.order.attempt, policy=engine.policy, jitter=random.random(), parks=parks)  # noqa: S311
     return Failed(claimed=unit, code=code_of(error), then=then)
 
 

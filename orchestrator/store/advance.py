@@ -79,7 +79,9 @@ _FOUND_FIRST: Final = _that_have(
 )
 # What a waived store still shows is no need of the job.
 _PRESENT: Final = _that_have((_r.job_id == _j.id) & (_r.round == _j.round) & (_r.outcome == "present") & ~_waived(_r))
-_WITH_WINDOWS: Final = _that_have((t.windows.c.job_id == _j.id) & t.windows.c.closed_at_us.is_(None))
+_WITH_WINDOWS: Final = _that_have(
+    (t.windows.c.job_id == _j.id) & t.windows.c.closed_at_us.is_(None) & ~_waived(t.windows.c)
+)
 _WAIVERS: Final = sa.select(_w.job_id, _w.adapter).where(among(_w.job_id))
 _ERASED_PAGES: Final = sa.select(_u.job_id, _u.round, _u.adapter, _u.page).where(
     among(_u.job_id), _u.phase == Phase.ERASE.value

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from orchestrator.domain.job import Store
 from orchestrator.domain.retry import Park, RetryIn
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt, unit_id
-from orchestrator.store import bulk, follow
+from orchestrator.store import bulk, follow, windows
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import micros, read_now
@@ -69,6 +69,7 @@ def write(
     )
     insert(connection, t.fingerprints, [row for a in done for row in _print_rows(a)], conflict=bulk.KEEP)
     insert(connection, t.windows, [row for a in done for row in _window_rows(a)], conflict=bulk.KEEP)
+    windows.close(connection, [a for a in done if a.claimed.phase is Phase.CLOSE], finished)
     given = [(a, a.receipt) for a in done if a.receipt is not None]
     insert(connection, t.receipts, [_receipt_row(a.claimed, r, began, ended) for a, r in given])
     _raise_revisions(connection, done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -17,6 +17,11 @@ from orchestrator.store import tables as t
 from orchestrator.store.clock import micros, read_now
 
 _u, _j = t.units.c, t.jobs.c
+_WINDOWS = sa.select(sa.func.count()).where(
+    t.windows.c.job_id == sa.bindparam("of"),
+    t.windows.c.adapter == sa.bindparam("by"),
+    t.windows.c.closed_at_us.is_(None),
+)
 _ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value}
 
 
@@ -56,11 +61,16 @@ def waive(
     stores: Sequence[Store],
 ) -> bool:
     """Let a job pass one store by name; give whether that is new."""
-    row = _locked(connection, job, tenant)
+    row = _locked(connection, job, tenant, ended=_ENDED - {JobState.VERIFIED.value})
     store = next((store for store in stores if store.name == waiver.adapter), None)
     if store is None:
         message = f"there is no adapter of that name: {', '.join(s.name for s in stores)}"
         raise InvalidRequest(message, field="adapter")
+    if (
+        row.state == JobState.VERIFIED.value
+        and not connection.execute(_WINDOWS, {"of": job, "by": store.name}).scalar()
+    ):
+        raise RuleRefused(Refusal.JOB_ENDED)
     if store.role is Role.SOURCE and row.state == JobState.REQUESTED.value:
         raise RuleRefused(Refusal.SOURCE_NOT_REVOKED)
     known = sa.select(t.waivers).where(t.waivers.c.job_id == job, t.waivers.c.adapter == waiver.adapter)
@@ -71,11 +81,13 @@ def waive(
     return True
 
 
-def _locked(connection: sa.Connection, job: str, tenant: str | None) -> sa.Row[str, str]:
+def _locked(
+    connection: sa.Connection, job: str, tenant: str | None, ended: Collection[str] = _ENDED
+) -> sa.Row[str, str]:
     """Lock a job that may still be changed; a missing one and another tenant's are told apart by nobody."""
     row = connection.execute(sa.select(_j.state, _j.tenant).where(_j.id == job).with_for_update()).one_or_none()
     if row is None or (tenant is not None and row.tenant != tenant):
         raise JobNotFound
-    if row.state in _ENDED:
+    if row.state in ended:
         raise RuleRefused(Refusal.JOB_ENDED)
     return row

@@ -18,7 +18,7 @@ from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, W
 from orchestrator.domain.retry import is_outage
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Failed, Phase
-from orchestrator.store import commit, health, holds, intervene, orders, scrubs, units, views
+from orchestrator.store import commit, health, holds, intervene, orders, scrubs, units, views, windows
 from orchestrator.store import jobs as accepting
 from orchestrator.store.advance import Rules, advance, cancelled, movable
 from orchestrator.store.clock import micros
@@ -120,6 +120,7 @@ class SqlLedger:
             rescued, parked = units.take_back(connection, self.max_attempts, deadline_us=latest)
             scrubs.fail_ended(connection)
             in_force = holds.enforce(connection, now)
+            windows.end(connection, self.rules.stores, now)
             jobs = movable(connection)
             self.crash(CrashPoint.BEFORE_SWEEP_COMMIT, "dispatcher")
         moved: list[tuple[str, JobState]] = []
@@ -167,9 +168,10 @@ class SqlLedger:
             return views.receipts(connection, job)
 
     def overdue(self, *, tenant: str | None, before: datetime, limit: int) -> Sequence[JobView]:
-        """Give at most `limit` jobs that are not verified and were due before a time, the longest overdue first."""
+        """Give at most `limit` jobs that are late, or with a copy that outlives its window, the longest overdue first."""
         with self.engine.begin() as connection:
-            return views.overdue(connection, tenant=tenant, before_us=micros(before), limit=limit)
+            now = micros(self.clock.now())
+            return views.overdue(connection, tenant=tenant, before_us=micros(before), now_us=now, limit=limit)
 
     def retry(self, job: str, *, tenant: str | None = None) -> int:
         """Make every parked or waiting unit of a job due now; give how many."""

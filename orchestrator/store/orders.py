@@ -14,9 +14,9 @@ from orchestrator.domain.codes import Reason
 from orchestrator.domain.contract import EraseOrder, Target
 from orchestrator.domain.hold import covered
 from orchestrator.domain.scope import Scope
-from orchestrator.domain.selector import Selector
+from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.unit import Claimed, Phase, unit_id
-from orchestrator.store import bulk, holds
+from orchestrator.store import bulk, holds, windows
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import moment, read_now
@@ -31,7 +31,7 @@ _OURS: Final[sa.Select[Any]] = (
         *(_u.id, _u.job_id, _u.adapter, _u.phase, _u.page, _u.round, _u.find_pass, _u.item_ref, _u.required),
         *(_u.known_adapter, _u.known_page, _u.cursor, _u.attempts, _u.fence, _u.deadline_us),
         *(_j.tenant.label("whose"), _j.user_id, _j.project, _j.selector_kind, _j.selector_value),
-        *(_j.trigger_kind, _j.revision, _j.reason_code),
+        *(_j.trigger_kind, _j.revision, _j.reason_code, _j.subject_ref),
     )
     .join(t.jobs, _j.id == _u.job_id)
     .where(among(_u.id), _u.status == t.RUNNING, _u.lease_owner == sa.bindparam("owner"))
@@ -63,7 +63,9 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     for job, item in holds.active(connection, [row.job_id for row in rows]):
         held[job].add(item)
     # The raw ids of a job that has ended meanwhile are gone: an optional store came too late.
+    closing = [r for r in rows if r.phase == Phase.CLOSE.value]
     kept = {r.id for r in rows if r.user_id is None or not held[r.job_id].isdisjoint((None, r.item_ref))}
+    kept -= {r.id for r in closing}  # only looked at: it names nobody, and no hold is against it
     if kept:
         give_back(connection, kept)
         rows = [row for row in rows if row.id not in kept]
@@ -71,13 +73,15 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     unrevoked = _unrevoked(connection, [row.job_id for row in rows if row.phase == Phase.ERASE.value])
     own = _targets(connection, _OWN_TARGETS, [row.id for row in rows if row.phase in _OF_TARGETS])
     known = _targets(connection, _KNOWN_TARGETS, [row.id for row in rows if row.known_adapter != NOWHERE])
+    copies = windows.of_units(connection, closing)
+    waiting = windows.scheduled(connection, [row.job_id for row in rows if row.phase == Phase.VERIFY.value])
     claimed = []
     for row in rows:
         items = {item for item in held[row.job_id] if item is not None}
-        mine, apart = own[row.id], items | unrevoked[row.job_id]
+        mine, apart = copies.get(row.id, own[row.id]), items | unrevoked[row.job_id]
         if apart and row.phase == Phase.ERASE.value and row.item_ref is None:
             mine = _set_apart(connection, row, mine, apart)
-        claimed.append(_claimed(row, mine, known[row.id], items))
+        claimed.append(_claimed(row, mine, known[row.id], items, waiting.get((row.job_id, row.adapter), ())))
     return claimed
 
 
@@ -109,18 +113,26 @@ def _unrevoked(connection: sa.Connection, jobs: Sequence[str]) -> Mapping[str, s
     return left
 
 
-def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], held: Collection[str]) -> Claimed:
+def _claimed(
+    row: sa.Row[Any],
+    own: Iterable[Target],
+    known: Iterable[Target],
+    held: Collection[str],
+    scheduled: Iterable[str],
+) -> Claimed:
     order = EraseOrder(
         job=UUID(row.job_id),
         unit=UUID(row.id),
         key=row.id,
-        scope=Scope(tenant=row.whose, user=row.user_id, project=row.project),
-        selector=Selector(kind=read_kind(row.selector_kind, row.trigger_kind), value=row.selector_value),
+        # The raw ids of a verified job are gone: what is closed is told by its handle.
+        scope=Scope(tenant=row.whose, user=row.user_id or row.subject_ref, project=row.project),
+        selector=_selector(row),
         known=tuple(known),
         cursor=row.cursor,
         targets=tuple(own),
         revision=row.revision,
         held=frozenset(held),
+        scheduled=frozenset(scheduled),
         attempt=row.attempts,
         round=row.round,
         fence=row.fence,
@@ -137,6 +149,13 @@ def _claimed(row: sa.Row[Any], own: Iterable[Target], known: Iterable[Target], h
         item=row.item_ref,
         last_round=row.round >= MAX_ROUNDS,
     )
+
+
+def _selector(row: sa.Row[Any]) -> Selector:
+    kind = read_kind(row.selector_kind, row.trigger_kind)
+    if row.phase == Phase.CLOSE.value:
+        return Selector(kind=SelectorKind.SUBJECT)
+    return Selector(kind=kind, value=row.selector_value)
 
 
 def _targets(connection: sa.Connection, query: sa.Select[Any], ids: Sequence[str]) -> Mapping[str, list[Target]]:

@@ -16,12 +16,15 @@ from orchestrator.store.among import among
 from orchestrator.store.clock import now_us, read_now
 from orchestrator.store.holds import waits_for_hold
 
-_ORDER: Final = [Phase.REVOKE, Phase.FIND, Phase.ERASE, Phase.VERIFY]
+_ORDER: Final = list(Phase)
 _ENDED: Final = [t.written(state) for state in (JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED)]
 _u, _j = t.units.c, t.jobs.c
 # The one definition of what may be claimed: `due` and `claim` cannot disagree about it.
+_CLOSING: Final = (_u.phase == t.written(Phase.CLOSE)) & (_j.state == t.written(JobState.VERIFIED))
 _CLAIMABLE: Final = (
-    (_u.status == t.PENDING) & (_u.next_attempt_at_us <= now_us()) & _j.state.not_in(_ENDED) & ~waits_for_hold()
+    (_u.status == t.PENDING)
+    & (_u.next_attempt_at_us <= now_us())
+    & ((_j.state.not_in(_ENDED) & ~waits_for_hold()) | _CLOSING)
 )
 _WITH_JOBS: Final = sa.join(t.units, t.jobs, _j.id == _u.job_id)
 _OF_PHASE: Final = (_u.adapter == sa.bindparam("adapter")) & (_u.phase == sa.bindparam("phase"))
@@ -133,7 +136,7 @@ def take_back(connection: sa.Connection, max_attempts: int, *, deadline_us: int)
     """
     now = read_now(connection)
     rows = connection.execute(
-        sa.select(_u.id, _u.attempts, _u.fence, _u.deadline_us)
+        sa.select(_u.id, _u.phase, _u.attempts, _u.fence, _u.deadline_us)
         .where(_u.status == t.RUNNING, _u.lease_until_us <= now)
         .order_by(_u.id)
         .with_for_update(skip_locked=True)
@@ -146,7 +149,11 @@ def take_back(connection: sa.Connection, max_attempts: int, *, deadline_us: int)
     )
     free = {"lease_owner": None, "lease_until_us": None, "last_error_code": code, "next_attempt_at_us": now}
     taken = [
-        (r.attempts >= max_attempts, {"id": r.id, "deadline_us": r.deadline_us or deadline_us, **free}) for r in rows
+        (
+            r.attempts >= max_attempts and r.phase != Phase.CLOSE.value,
+            {"id": r.id, "deadline_us": r.deadline_us or deadline_us, **free},
+        )
+        for r in rows
     ]
     spent, again = ([row for is_spent, row in taken if is_spent is which] for which in (True, False))
     bulk.update(connection, t.units, "id", [{**row, "status": "pending"} for row in again])

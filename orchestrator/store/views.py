@@ -12,6 +12,7 @@ from orchestrator.domain.errors import JobNotFound
 from orchestrator.domain.job import JobView, Purpose, ReceiptView, Result, Trigger
 from orchestrator.domain.states import JobState
 from orchestrator.store import tables as t
+from orchestrator.store import windows
 from orchestrator.store.clock import moment
 from orchestrator.store.holds import waits_for_hold
 from orchestrator.store.jobs import read_kind
@@ -39,11 +40,16 @@ def listed(
     return views(connection, *where, limit=limit, tenant=tenant)
 
 
-def overdue(connection: sa.Connection, *, tenant: str | None, before_us: int, limit: int) -> list[JobView]:
-    """Give the jobs that are not verified and were due before a time, the longest overdue first."""
-    j = t.jobs.c
-    where = (j.verified_at_us.is_(None), j.cancelled_at_us.is_(None), j.due_at_us < before_us)
-    found = views(connection, *where, j.purpose == Purpose.ERASE.value, limit=limit, tenant=tenant, order=j.due_at_us)
+def overdue(connection: sa.Connection, *, tenant: str | None, before_us: int, now_us: int, limit: int) -> list[JobView]:
+    """Give jobs that are not verified and were due before a time, the longest overdue first.
+
+    Among them are verified ones with a copy that lives on although its window has ended by now.
+    """
+    j, w = t.jobs.c, t.windows.c
+    late = j.verified_at_us.is_(None) & j.cancelled_at_us.is_(None) & (j.due_at_us < before_us)
+    outlived = sa.exists().where(w.job_id == j.id, w.closed_at_us.is_(None), w.until_us < now_us)
+    where = late | ((j.state == JobState.VERIFIED.value) & outlived)
+    found = views(connection, where, j.purpose == Purpose.ERASE.value, limit=limit, tenant=tenant, order=j.due_at_us)
     return sorted(found, key=lambda view: (view.due_at, view.id))
 
 
@@ -78,6 +84,7 @@ def views(
             parked=tuple(facts.parked[row.id]),
             held=row.id in facts.held and row.state not in _ENDED,
             waived=tuple(sorted(facts.waived[row.id])),
+            windows=tuple(facts.windows.get(row.id, ())),
             last_error=facts.last_error.get(row.id),
             attempts=facts.attempts.get(row.id, 0),
             result=_result(row, facts),
@@ -107,6 +114,7 @@ class _Facts:
         w = t.waivers.c
         for job, adapter in connection.execute(sa.select(w.job_id, w.adapter).where(w.job_id.in_(ids))):
             self.waived[job].add(adapter)
+        self.windows = windows.of_jobs(connection, ids)
         r = t.receipts.c
         named = sa.select(r.job_id, sa.func.max(r.expected + r.extra))
         named = named.where(r.job_id.in_(ids), r.phase.in_(["revoke", "erase"])).group_by(r.job_id)

@@ -32,6 +32,7 @@ VIEW = JobView(
     parked=(),
     held=False,
     waived=(),
+    windows=(),
     last_error=None,
     attempts=0,
     result=None,
