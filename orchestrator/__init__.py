@@ -5,17 +5,22 @@ Outsiders import this module and `orchestrator.testing`, nothing else.
 
 from pathlib import Path
 
+from orchestrator.domain.abilities import (
+    Expired,
+    ExpiringSource,
+    PhysicalStore,
+    Replayed,
+    RestorableSource,
+    WindowStore,
+)
 from orchestrator.domain.codes import ErrorCode, Reason, Refusal, Residual
 from orchestrator.domain.contract import (
     MAX_PAGE,
     Erased,
     EraseOrder,
-    Expired,
-    ExpiringSource,
     Fingerprint,
     Holding,
     PerOrder,
-    PhysicalStore,
     Revocation,
     Role,
     Scrubbed,
@@ -26,7 +31,6 @@ from orchestrator.domain.contract import (
     Target,
     Tombstone,
     TombstoneKind,
-    WindowStore,
 )
 from orchestrator.domain.errors import (
     BadAnswer,
@@ -39,6 +43,7 @@ from orchestrator.domain.errors import (
     NeedsConfirmation,
     Permanent,
     Refused,
+    StaleSource,
     StoreLocked,
     StoreUnreachable,
     Transient,
@@ -91,7 +96,9 @@ __all__ = [
     "Reason",
     "Refusal",
     "Refused",
+    "Replayed",
     "Residual",
+    "RestorableSource",
     "Revocation",
     "Role",
     "Scope",
@@ -101,6 +108,7 @@ __all__ = [
     "Selector",
     "SelectorKind",
     "SourceAdapter",
+    "StaleSource",
     "StorageAdapter",
     "StoreLocked",
     "StoreUnreachable",

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 import structlog
 
 from orchestrator import crash, logs, settings
-from orchestrator.domain.contract import PhysicalStore, Scrubbed, StorageAdapter
+from orchestrator.domain.abilities import PhysicalStore
+from orchestrator.domain.contract import Scrubbed, StorageAdapter
 from orchestrator.domain.errors import ExpungeError, InvalidRequest
 from orchestrator.domain.job import Store
 from orchestrator.domain.ports import Budgets, Clock
@@ -184,6 +185,7 @@ def context(control: Control) -> AdapterContext:
         state_dir=config.state_dir,
         call_timeout=config.engine.call_timeout,
         fingerprinter=Fingerprinter.of(ring) if _physical(config) else None,
+        epoch=control.ledger.epoch,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
@@ -34,7 +34,8 @@ class AdapterContext:
     """What an adapter is handed when it is built.
 
     `call_timeout` is how long its client waits for one answer, unless the adapter's own options say otherwise.
-    `fingerprinter` makes what a scan of files looks for; None where no store is looked at by its bytes.
+    `fingerprinter` makes what a scan of files looks for; None where no store is looked at by its bytes. `epoch` reads
+    the epoch of a source, by its adapter's name, as the control database has it; None where there is no such database.
     """
 
     clock: Clock
@@ -43,6 +44,7 @@ class AdapterContext:
     state_dir: Path
     call_timeout: timedelta = timedelta(seconds=30)
     fingerprinter: Fingerprinter | None = None
+    epoch: Callable[[str], int] | None = None
 
 
 class AdapterFactory(Protocol):

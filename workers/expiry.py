@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap import open_control, open_engine
-from orchestrator.domain.contract import ExpiringSource
+from orchestrator.domain.abilities import ExpiringSource
 from orchestrator.service.expire import look
 from orchestrator.settings import state_dir
 from workers.main import StateDir

@@ -6,11 +6,12 @@ that either all of it is done or nothing; log lines carry ids and counts, never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -18,10 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from adapters.memory import erase as erasing
 from adapters.memory import expired as expiring
 from adapters.memory import find as finding
+from adapters.memory import restore as restoring
 from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
 from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
+from adapters.memory.epoch import Epoch
 from adapters.memory.instant import micros
 from adapters.memory.physical import SourceFiles
 from adapters.memory.store import MemoryStore
@@ -33,10 +36,12 @@ from orchestrator import (
     Expired,
     Holding,
     InvalidRequest,
+    Replayed,
     Revocation,
     Role,
     ScrubReport,
     Seen,
+    Tombstone,
 )
 
 NAME: Final = "memory"
@@ -64,7 +69,8 @@ class MemoryAdapter:
         self._context = context
         self._url = parse(_options(options).url.get_secret_value())
         self._residuals = database_of(self._url).RESIDUALS
-        self._engine = open_engine(self._url)
+        known = context.epoch
+        self._engine = open_engine(self._url, None if known is None else Epoch(partial(known, NAME)))
         self.store = MemoryStore(self._engine, context.gate, context.clock)
         self._files = SourceFiles(self._engine, context)
         self.file_group = self._files.file_group
@@ -107,6 +113,18 @@ class MemoryAdapter:
         """Name the scopes in which facts or memories have expired that no job has taken yet; reads only."""
         with reading(self._engine) as connection:
             return expiring.scopes(connection, micros(self._context.clock.now()))
+
+    def restore(
+        self, copy: Path | None, tombstones: Iterable[tuple[str, UUID, Tombstone]], epoch: Callable[[], int]
+    ) -> Replayed:
+        """Put a copy in the place of the database, up to date; PostgreSQL is put back by its own means first."""
+        gate = self._context.gate
+        if copy is None:
+            return restoring.in_place(self._engine, gate, tombstones, epoch)
+        if self._url.get_backend_name() != "sqlite":
+            message = "put the PostgreSQL database back by its own means, then name no copy"
+            raise InvalidRequest(message, field="copy")
+        return restoring.from_copy(Path(str(self._url.database)), copy, gate, tombstones, epoch)
 
     def scrub(self) -> ScrubReport:
         """Rewrite the database's files without what was deleted."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import sqlalchemy as sa
 
 from adapters.memory import sqlite
+from adapters.memory.epoch import Epoch
 from orchestrator import InvalidRequest, Residual, StoreLocked
 
 BUSY_MS: Final = sqlite.BUSY_MS
@@ -86,8 +87,11 @@ def database_of(bound: sa.Engine | sa.URL) -> Database:
     return postgresql
 
 
-def open_engine(url: str | sa.URL) -> sa.Engine:
-    """Give an engine; the file, where it is one, and the tables are made by the first connection."""
+def open_engine(url: str | sa.URL, epoch: Epoch | None = None) -> sa.Engine:
+    """Give an engine; the file, where it is one, and the tables are made by the first connection.
+
+    With an `epoch`, no transaction begins in a database that was put back without its tombstones.
+    """
     parsed = parse(url)
     database = database_of(parsed)
     engine = database.create_engine(parsed)
@@ -101,6 +105,8 @@ def open_engine(url: str | sa.URL) -> sa.Engine:
 
     def begin(connection: sa.Connection) -> None:
         database.begin(connection, int(connection.get_execution_options().get("wait_ms", BUSY_MS)))
+        if epoch is not None and not connection.get_execution_options().get("any_epoch", False):
+            epoch.check(connection)
 
     sa.event.listen(engine, "connect", prepare)
     sa.event.listen(engine, "begin", begin)
@@ -109,15 +115,16 @@ def open_engine(url: str | sa.URL) -> sa.Engine:
 
 @contextmanager
 def writing(
-    engine: sa.Engine, tenants: Collection[str], *, wait_ms: int = BUSY_MS, call_ms: int = 0
+    engine: sa.Engine, tenants: Collection[str], *, wait_ms: int = BUSY_MS, call_ms: int = 0, any_epoch: bool = False
 ) -> Iterator[sa.Connection]:
     """Open one write transaction: nobody else writes data of these tenants from its first line to its last.
 
-    A lock is waited for no longer than `wait_ms`; one statement may take `call_ms`, if that is more.
+    A lock is waited for no longer than `wait_ms`; one statement may take `call_ms`, if that is more. `any_epoch` is for
+    what brings a restored database up to date.
     """
     database = database_of(engine)
     with translated(database), engine.connect() as connection:
-        connection.execution_options(wait_ms=wait_ms, call_ms=call_ms, **database.WRITING)
+        connection.execution_options(wait_ms=wait_ms, call_ms=call_ms, any_epoch=any_epoch, **database.WRITING)
         with connection.begin():
             database.lock(connection, tenants)
             yield connection

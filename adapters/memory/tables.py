@@ -27,6 +27,7 @@ def statements(dialect: sa.Dialect) -> Iterator[str]:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in sorted(table.indexes, key=lambda i: str(i.name)):
             yield str(CreateIndex(index).compile(dialect=dialect))
+    yield _FIRST_EPOCH
 
 
 def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
@@ -40,6 +41,8 @@ def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
         yield str(CreateTable(record_prints).compile(dialect=dialect))
     if version < 4:  # noqa: PLR2004 - as above
         yield str(CreateIndex(_FACTS_EXPIRING).compile(dialect=dialect))
+        yield str(CreateTable(source_epoch).compile(dialect=dialect))
+        yield _FIRST_EPOCH
 
 
 def _text(name: str, *, key: bool = False) -> sa.Column[str]:
@@ -182,3 +185,7 @@ record_prints: Final = sa.Table(
 confirmations: Final = sa.Table(
     "confirmations", metadata, _text("tenant", key=True), _text("source_id", key=True), _text("key_mac", key=True)
 )
+
+# One row. A database that was put back has an older one than the control database, and serves nothing.
+source_epoch: Final = sa.Table("source_epoch", metadata, _number("epoch", key=True))
+_FIRST_EPOCH: Final = "INSERT INTO source_epoch VALUES (1)"

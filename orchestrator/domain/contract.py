@@ -8,12 +8,10 @@ than the one it erased by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
@@ -230,62 +228,6 @@ class SourceAdapter(Protocol):
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, revoke, raise the revision and set tombstones, in one transaction per job."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expired:
-    """A scope in which something has expired. `mark` is a text-free sign that changes with what that is."""
-
-    scope: Scope
-    mark: str
-
-
-@runtime_checkable
-class ExpiringSource(Protocol):
-    """A source whose records have an end.
-
-    What has expired is hidden from every read by the source itself, from that instant on. A
-    revoke of a selector `expired` names what has expired in its own transaction, raises no
-    revision, and its tombstones let a new message bring the same again.
-    """
-
-    def expired(self) -> Iterable[Expired]:
-        """Name the scopes in which something has expired and was not revoked yet; reads only."""
-
-
-@runtime_checkable
-class PhysicalStore(Protocol):
-    """A storage whose bytes can be looked at.
-
-    `file_group` names its files: adapters whose bytes share files give the same name, and one
-    scrub of them runs at a time. A scrub is done once for many jobs, and a scan after it looks
-    for all of them.
-    """
-
-    file_group: str
-
-    def scrub(self) -> ScrubReport:
-        """Rewrite the files without what was deleted: VACUUM, checkpoint, rewrite of logs."""
-
-    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
-        """Give every file that the store keeps, sidecars and logs included, and keep them still meanwhile."""
-
-    def live_values(self) -> Iterable[bytes]:
-        """Give the values of all live records, as the files hold them: bytes that others hold too are no residue."""
-
-    def plant(self, marker: bytes) -> None:
-        """Store 32 bytes of ASCII as a live record; those of an earlier scan that has died are taken away."""
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-
-
-@runtime_checkable
-class WindowStore(Protocol):
-    """A storage with copies that cannot be edited, such as backups: each dies when its time is over."""
-
-    def closed(self, handles: Sequence[str]) -> Sequence[Seen]:
-        """Tell of each copy whether it is gone: nothing remains only where it was seen to be gone."""
 
 
 class PerOrder:

@@ -56,6 +56,12 @@ class StoreLocked(Transient):
     code = ErrorCode.STORE_LOCKED
 
 
+class StaleSource(Transient):
+    """The source is not the one that the control database knows: it was put back without `expunge restore`."""
+
+    code = ErrorCode.STALE_SOURCE
+
+
 class DeadlinePassed(Transient):
     """The call was not begun or not finished before its deadline."""
 

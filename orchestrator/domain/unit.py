@@ -52,6 +52,7 @@ class Claimed:
     known_from: tuple[str, int] | None  # adapter and page of the known targets of the order
     item: str | None  # the held item that it waited for
     last_round: bool
+    epoch: int  # of the adapter's store when the order was built
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from uuid import UUID
 
 import structlog
 
+from orchestrator.domain.abilities import Expired
 from orchestrator.domain.codes import CrashPoint, Reason
-from orchestrator.domain.contract import Expired
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import NewJob, Purpose, Trigger
 from orchestrator.domain.ports import Clock, Crash, Ledger

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from orchestrator.domain.contract import ExpiringSource
+from orchestrator.domain.abilities import ExpiringSource
 from orchestrator.service.accept import Acceptance, accept_expired
 from orchestrator.service.run_batch import Engine, in_time
 

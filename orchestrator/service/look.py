@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
 
+from orchestrator.domain.abilities import PhysicalStore
 from orchestrator.domain.codes import Residual
-from orchestrator.domain.contract import EraseOrder, Fingerprint, PhysicalStore, Reach, Scrubbed, Seen
+from orchestrator.domain.contract import EraseOrder, Fingerprint, Reach, Scrubbed, Seen
 from orchestrator.domain.ports import Clock, Ledger, Wanted
 from orchestrator.scan.report import Report, Verdict
 

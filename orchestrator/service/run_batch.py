@@ -19,8 +19,9 @@ from functools import partial
 from typing import Any, TypeVar, assert_never, cast
 from uuid import UUID
 
+from orchestrator.domain.abilities import WindowStore
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter, WindowStore
+from orchestrator.domain.contract import EraseOrder, SourceAdapter, StorageAdapter
 from orchestrator.domain.errors import BadAnswer, DeadlinePassed
 from orchestrator.domain.ports import Budgets, Clock, Crash, Ledger
 from orchestrator.domain.retry import Park, RetryPolicy, code_of, decide

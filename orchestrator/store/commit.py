@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from orchestrator.domain.job import Store
 from orchestrator.domain.retry import Park, RetryIn
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt, unit_id
-from orchestrator.store import bulk, follow, windows
+from orchestrator.store import bulk, epochs, follow, windows
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import micros, read_now
@@ -40,10 +40,15 @@ _END: Final = t.units.update().where(among(_u.id)).values(status="done", cursor=
 
 
 def still_ours(connection: sa.Connection, owner: str, answers: Sequence[Answered]) -> list[Answered]:
-    """Give the answers whose unit this owner holds under the fence that it claimed."""
+    """Give the answers whose unit this owner holds under the fence that it claimed.
+
+    What a store answered before it was restored says nothing of what is there now.
+    """
     keys = [a.claimed.order.key for a in answers]
     held = {row.id: row.fence for row in connection.execute(_OURS, {"ids": keys, "owner": owner}).all()}
-    return [a for a in answers if held.get(a.claimed.order.key) == a.claimed.order.fence]
+    now = epochs.of_all(connection)
+    same = [a for a in answers if now.get(a.claimed.adapter, epochs.FIRST) == a.claimed.epoch]
+    return [a for a in same if held.get(a.claimed.order.key) == a.claimed.order.fence]
 
 
 def write(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,14 +11,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import Role, Scrubbed
+from orchestrator.domain.contract import Role, Scrubbed, Tombstone
 from orchestrator.domain.hold import HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
 from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, Wanted
 from orchestrator.domain.retry import is_outage
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Failed, Phase
-from orchestrator.store import commit, health, holds, intervene, orders, scrubs, units, views, windows
+from orchestrator.store import commit, epochs, health, holds, intervene, orders, scrubs, units, views, windows
 from orchestrator.store import jobs as accepting
 from orchestrator.store.advance import Rules, advance, cancelled, movable
 from orchestrator.store.clock import micros
@@ -168,7 +168,7 @@ class SqlLedger:
             return views.receipts(connection, job)
 
     def overdue(self, *, tenant: str | None, before: datetime, limit: int) -> Sequence[JobView]:
-        """Give at most `limit` jobs that are late, or with a copy that outlives its window, the longest overdue first."""
+        """Give at most `limit` jobs that are late or have a copy that outlives its window, longest overdue first."""
         with self.engine.begin() as connection:
             now = micros(self.clock.now())
             return views.overdue(connection, tenant=tenant, before_us=micros(before), now_us=now, limit=limit)
@@ -191,6 +191,32 @@ class SqlLedger:
             new = intervene.waive(connection, job, waiver, tenant=tenant, at=now, stores=self.rules.stores)
             advance(connection, self.rules, micros(now), [job])
             return new
+
+    def epoch(self, adapter: str) -> int:
+        """Give the epoch of a source."""
+        with self.engine.begin() as connection:
+            return epochs.of(connection, adapter)
+
+    def raise_epoch(self, adapter: str) -> int:
+        """Begin a new epoch of a source, and give it."""
+        with self.engine.begin() as connection:
+            return epochs.raise_(connection, adapter)
+
+    def tombstone_keys(self) -> Collection[str]:
+        """Name every key under which there are tombstones."""
+        with self.engine.begin() as connection:
+            return epochs.key_ids(connection)
+
+    def tombstones(self) -> Iterator[tuple[str, UUID, Tombstone]]:
+        """Give every tombstone with its tenant and job."""
+        with self.engine.begin() as connection:
+            yield from epochs.tombstones(connection)
+
+    def note_restore(self, copy: str, *, tombstones: int, erased: int, began: datetime) -> None:
+        """Write down that a copy was restored and brought up to date."""
+        with self.engine.begin() as connection:
+            ended = micros(self.clock.now())
+            epochs.note(connection, copy, tombstones=tombstones, erased=erased, began=micros(began), ended=ended)
 
     def place(self, new: Sequence[NewHold]) -> None:
         """Write holds, all or none: no unit that they cover is claimed from then on."""

@@ -16,7 +16,7 @@ from orchestrator.domain.hold import covered
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.unit import Claimed, Phase, unit_id
-from orchestrator.store import bulk, holds, windows
+from orchestrator.store import bulk, epochs, holds, windows
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import moment, read_now
@@ -75,13 +75,14 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     known = _targets(connection, _KNOWN_TARGETS, [row.id for row in rows if row.known_adapter != NOWHERE])
     copies = windows.of_units(connection, closing)
     waiting = windows.scheduled(connection, [row.job_id for row in rows if row.phase == Phase.VERIFY.value])
+    began = epochs.of_all(connection)
     claimed = []
     for row in rows:
         items = {item for item in held[row.job_id] if item is not None}
         mine, apart = copies.get(row.id, own[row.id]), items | unrevoked[row.job_id]
         if apart and row.phase == Phase.ERASE.value and row.item_ref is None:
             mine = _set_apart(connection, row, mine, apart)
-        claimed.append(_claimed(row, mine, known[row.id], items, waiting.get((row.job_id, row.adapter), ())))
+        claimed.append(_claimed(row, mine, known[row.id], items, waiting.get((row.job_id, row.adapter), ()), began))
     return claimed
 
 
@@ -119,6 +120,7 @@ def _claimed(
     known: Iterable[Target],
     held: Collection[str],
     scheduled: Iterable[str],
+    began: Mapping[str, int],
 ) -> Claimed:
     order = EraseOrder(
         job=UUID(row.job_id),
@@ -148,6 +150,7 @@ def _claimed(
         known_from=(row.known_adapter, row.known_page) if row.known_adapter else None,
         item=row.item_ref,
         last_round=row.round >= MAX_ROUNDS,
+        epoch=began.get(row.adapter, epochs.FIRST),
     )
 
 

@@ -54,6 +54,8 @@ holds: Final = _table(
     "id tenant subject_ref item_ref reason_code reference placed_by_ref released_by_ref",
     "placed_at_us in_force_at_us released_at_us",
 )
+sources: Final = _table("sources", "adapter", "epoch")
+restores: Final = _table("restore_replays", "copy_handle", "restored_at_us tombstones erased finished_at_us")
 health: Final = _table("adapter_health", "adapter breaker", "failures open_until_us announced_at_us looked_at_us")
 
 DUE_NEVER: Final = 2**62

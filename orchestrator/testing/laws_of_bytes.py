@@ -14,7 +14,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Final
 
-from orchestrator.domain.contract import Fingerprint, PhysicalStore, Scrubbed
+from orchestrator.domain.abilities import PhysicalStore
+from orchestrator.domain.contract import Fingerprint, Scrubbed
 from orchestrator.domain.scope import Scope
 from orchestrator.gate.keyring import Keyring
 from orchestrator.scan.fingerprints import Fingerprinter

@@ -89,7 +89,7 @@ class Chaos:
 def run(name: str, folder: Path, *, jobs: int, kills: int, seed: int) -> dict[str, object]:
     """Run one set-up; give what the oracle counted."""
     began = time.monotonic()
-    with deployment(name, folder) as stage:
+    with deployment(name, folder, "logical") as stage:
         populate(stage, 0, jobs)
         before = raw(stage)
         # A schedule that its seed repeats is no secret.

@@ -50,8 +50,12 @@ class Deployment:
 
 
 @contextmanager
-def deployment(name: str, folder: Path) -> Iterator[Deployment]:
-    """Start the services of a set-up, and configure a state directory for them."""
+def deployment(name: str, folder: Path, require: str = "physical") -> Iterator[Deployment]:
+    """Start the services of a set-up, and configure a state directory for them.
+
+    `require` is the reach of the memory store. One process of many looks at the bytes of a SQLite file at a time, so
+    it takes long where a thousand jobs wait for it.
+    """
     with ExitStack() as stack:
         services: dict[str, Any] = {}
         urls = {"database_url": "sqlite:///orchestrator.db", "memory": "sqlite:///memory.db"}
@@ -74,7 +78,7 @@ def deployment(name: str, folder: Path) -> Iterator[Deployment]:
                 services["rabbitmq"] = stack.enter_context(rabbitmq(_made(folder / "rabbitmq")))
                 broker = services["rabbitmq"].url
         processes = stack.enter_context(Processes(folder))
-        _configure(processes.state, {**urls, "broker_url": broker, "cache": redis})
+        _configure(processes.state, {**urls, "broker_url": broker, "cache": redis}, require)
         control = open_control(processes.state)
         stack.callback(control.close)
         upgrade(control.database)
@@ -92,10 +96,10 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _configure(state: Path, urls: dict[str, str]) -> None:
+def _configure(state: Path, urls: dict[str, str], require: str) -> None:
     initialise(state)
     path = state / "expunge.toml"
-    text = path.read_text()
+    text = path.read_text().replace('"physical"', f'"{require}"')
     for name in ("database_url", "broker_url"):
         text = re.sub(rf"^{name} .*$", f'{name} = "{urls[name]}"', text, flags=re.MULTILINE)
     for adapter in ("memory", "cache"):

@@ -25,7 +25,7 @@ from orchestrator import (
     StorageAdapter,
     bootstrap,
 )
-from orchestrator.domain.contract import PhysicalStore
+from orchestrator.domain.abilities import PhysicalStore
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.initialise import initialise

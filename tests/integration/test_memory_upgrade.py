@@ -20,7 +20,7 @@ from tests.fakes import FakeClock
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
 # What the versions brought, taken back.
-TO_VERSION_3 = ("DROP INDEX facts_expiring",)
+TO_VERSION_3 = ("DROP INDEX facts_expiring", "DROP TABLE source_epoch")
 TO_VERSION_2 = (*TO_VERSION_3, "DROP TABLE record_prints")
 TO_VERSION_1 = (
     *TO_VERSION_2,

@@ -61,6 +61,7 @@ def unit(phase: Phase, targets: int = 0, *, page: int = 0, last_round: bool = Fa
         find_pass=0,
         known_from=None,
         item=None,
+        epoch=1,
         last_round=last_round,
     )
 

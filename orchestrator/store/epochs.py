@@ -1,0 +1,57 @@
+"""The epoch of each source: raised by every restore, so that nothing of the time before it is taken for the present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from orchestrator.domain.contract import Tombstone, TombstoneKind
+from orchestrator.store import bulk
+from orchestrator.store import tables as t
+
+FIRST: Final = 1
+_PART: Final = 2_000
+_s, _t = t.sources.c, t.tombstones.c
+
+
+def of(connection: sa.Connection, adapter: str) -> int:
+    """Give the epoch of a source; the first one where it was never restored."""
+    return connection.scalar(sa.select(_s.epoch).where(_s.adapter == adapter)) or FIRST
+
+
+def of_all(connection: sa.Connection) -> Mapping[str, int]:
+    """Give the epochs of all sources that were ever restored."""
+    return {row.adapter: row.epoch for row in connection.execute(sa.select(_s.adapter, _s.epoch))}
+
+
+def raise_(connection: sa.Connection, adapter: str) -> int:
+    """Begin a new epoch of a source, and give it: from this commit on, what was called for before is dropped."""
+    bulk.insert(connection, t.sources, [{"adapter": adapter, "epoch": FIRST}], conflict=bulk.KEEP)
+    mine = t.sources.update().where(_s.adapter == adapter)
+    connection.execute(mine.values(epoch=_s.epoch + 1))
+    return of(connection, adapter)
+
+
+def key_ids(connection: sa.Connection) -> set[str]:
+    """Name every key under which any tenant has tombstones."""
+    return set(connection.execute(sa.select(_t.key_id).distinct()).scalars())
+
+
+def tombstones(connection: sa.Connection) -> Iterator[tuple[str, UUID, Tombstone]]:
+    """Give every tombstone with its tenant and job, some in hand at a time."""
+    query = sa.select(t.tombstones).execution_options(stream_results=True)
+    with connection.execute(query) as found:
+        for part in found.partitions(_PART):
+            for row in part:
+                kind = TombstoneKind(row.kind)
+                mark = Tombstone(kind=kind, key_id=row.key_id, mac=row.mac, cut_off=row.cut_off)
+                yield row.tenant, UUID(row.job_id), mark
+
+
+def note(connection: sa.Connection, copy: str, *, tombstones: int, erased: int, began: int, ended: int) -> None:
+    """Write down that a copy was restored and brought up to date."""
+    row = {"copy_handle": copy, "restored_at_us": began, "finished_at_us": max(began, ended)}
+    bulk.insert(connection, t.restores, [{**row, "tombstones": tombstones, "erased": erased}])

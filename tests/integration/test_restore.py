@@ -1,0 +1,352 @@
+"""Putting the source back: what was forgotten since does not come back, and nothing is served before that is sure."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import typer
+from typer.testing import CliRunner
+
+from adapters.memory import MemoryAdapter, epoch
+from adapters.memory.replay import RANGE
+from orchestrator import (
+    GateRefused,
+    InvalidRequest,
+    Replayed,
+    Scope,
+    Selector,
+    SelectorKind,
+    StaleSource,
+    bootstrap,
+)
+from orchestrator.domain.codes import CrashPoint
+from orchestrator.domain.job import Result
+from orchestrator.domain.states import JobState
+from tests.integration.jobs_harness import ANNA, BERTA, RENEWED, SUBJECT, TEXTS, Deployment, Died, deployment, scope_of
+from workers.restore import restore
+
+__all__ = ["deployment"]
+
+ERASED = (JobState.COMPLETED, Result.ERASED)
+PASSPORT = "The passport number is P1234567."
+
+
+@dataclass
+class Snapshots:
+    """Copies of the source database: a file, or all of its rows on a server."""
+
+    made: Deployment
+    folder: Path
+    rows: dict[str, list[tuple[str, list[Any]]]] = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        return self.made.memory._url.get_backend_name() == "sqlite"
+
+    def take(self, name: str) -> None:
+        if self.is_file:
+            with (
+                closing(sqlite3.connect(str(self.made.memory._url.database))) as source,
+                closing(sqlite3.connect(self.folder / name)) as target,
+            ):
+                source.backup(target)
+            return
+        self.rows[name] = [(table, self.made.rows(f"SELECT * FROM {table}")) for table in TABLES]  # noqa: S608 - ours
+
+    def put_back(self, name: str) -> Replayed:
+        ledger = self.made.control.ledger
+        begin = partial(ledger.raise_epoch, "memory")
+        if self.is_file:
+            return self.made.memory.restore(self.folder / name, ledger.tombstones(), begin)
+        self.by_hand(name)
+        return self.made.memory.restore(None, ledger.tombstones(), begin)
+
+    def by_hand(self, name: str) -> None:
+        """Put the copy in its place as somebody does who knows nothing of epochs and tombstones."""
+        if self.is_file:
+            with (
+                closing(sqlite3.connect(self.folder / name)) as source,
+                closing(sqlite3.connect(str(self.made.memory._url.database))) as target,
+            ):
+                source.backup(target)
+            return
+        with sa.create_engine(self.made.memory._url, poolclass=sa.NullPool).begin() as connection:
+            for table, _ in reversed(self.rows[name]):
+                connection.exec_driver_sql(f"DELETE FROM {table}")  # noqa: S608 - tables of ours
+            for table, rows in self.rows[name]:
+                for row in rows:
+                    marks = ", ".join(["%s"] * len(row))
+                    connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - as above
+
+
+TABLES = [
+    *("source_epoch", "tenant_positions", "accepted_sources", "source_ancestry", "facts", "fact_revisions"),
+    *("fact_high_water", "source_tombstones", "source_revocations", "revocation_targets", "revocation_left"),
+    *("record_prints", "confirmations", "memories", "memory_tenants", "deletions", "deletion_tenants"),
+]
+
+
+@pytest.fixture
+def snapshots(deployment: Deployment, tmp_path: Path) -> Snapshots:
+    deployment.tell(ANNA)
+    deployment.tell(BERTA)
+    return Snapshots(deployment, tmp_path)
+
+
+def run(made: Deployment, selector: Selector = SUBJECT) -> str:
+    job = made.file(selector)
+    made.run()
+    assert made.ended(job) == ERASED
+    return job
+
+
+def recalled(made: Deployment) -> list[str]:
+    return [m.text for m in made.memory.chains.recall(ANNA, "passport number seat eats fish aisle", 20)]
+
+
+@pytest.mark.req("R149")
+@pytest.mark.case(125)
+@pytest.mark.parametrize("kind", [SelectorKind.SUBJECT, SelectorKind.SOURCE, SelectorKind.MEMORY, SelectorKind.KEY])
+def test_backup_from_before_the_erasure_brings_nobody_back_who_was_forgotten(
+    snapshots: Snapshots, kind: SelectorKind
+) -> None:
+    made = snapshots.made
+    chain = made.rows("SELECT id FROM memories WHERE user_id = 'anna' ORDER BY id")[0][0]
+    values = {SelectorKind.MEMORY: str(chain), SelectorKind.SOURCE: "anna/turn-1", SelectorKind.KEY: "colour"}
+    neighbours = made.berta()
+    snapshots.take("day-7")
+    run(made, Selector(kind=kind, value=values.get(kind)))
+    left, facts = made.texts(ANNA), [f.key for f in made.memory.store.current(scope_of(ANNA))]
+    replayed = snapshots.put_back("day-7")
+    gone = {SelectorKind.SUBJECT: 4, SelectorKind.SOURCE: 4, SelectorKind.MEMORY: 1, SelectorKind.KEY: 1}
+    assert replayed.erased == gone[kind]
+    assert made.texts(ANNA) == left
+    assert [f.key for f in made.memory.store.current(scope_of(ANNA))] == facts
+    assert made.berta() == neighbours, "what nobody has forgotten is back as it was"
+
+
+def test_copy_from_after_the_revoke_leaves_nothing_hidden_behind(snapshots: Snapshots) -> None:
+    """What a job had hidden when the copy was taken was erased since: nobody would come back for it."""
+    made = snapshots.made
+    job = made.file(SUBJECT)
+    made.die_once("memory.revoke")
+    with pytest.raises(Died):
+        made.run()
+    snapshots.take("hidden")
+    made.take_over()
+    made.run()
+    assert made.ended(job) == ERASED
+    snapshots.put_back("hidden")
+    assert made.texts(ANNA) == []
+    assert made.rows("SELECT fact_id FROM facts WHERE user_id = 'anna'") == []
+
+
+def test_answer_to_a_call_from_before_the_restore_is_dropped_and_its_job_ends_right(snapshots: Snapshots) -> None:
+    """A claim, a copy, the source revokes, the copy is put back: the control database must not believe the revoke."""
+    made = snapshots.made
+    snapshots.take("before")
+    job = made.file(SUBJECT)
+    put_back = list[bool]()
+
+    def crash(point: CrashPoint, where: str) -> None:
+        if point is CrashPoint.AFTER_EFFECT and where == "memory.revoke" and not put_back:
+            put_back.append(True)
+            snapshots.put_back("before")
+
+    made.engine = replace(made.engine, crash=crash)
+    made.run()
+    assert put_back
+    assert made.view(job).state is JobState.REQUESTED, "its answer is of another epoch"
+    assert PASSPORT in made.texts(ANNA)
+    made.take_over()
+    made.run()
+    assert made.ended(job) == ERASED
+    assert made.texts(ANNA) == []
+
+
+def test_copy_that_is_put_back_by_hand_serves_nothing_until_it_was_brought_up_to_date(
+    snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = snapshots.made
+    monkeypatch.setattr(epoch, "FRESH_S", 0)
+    snapshots.take("old")
+    run(made)
+    snapshots.put_back("old")
+    snapshots.by_hand("old")
+    for call in (
+        lambda: recalled(made),
+        lambda: made.memory.store.current(scope_of(ANNA)),
+        lambda: made.memory.store.register_source(scope_of(ANNA), "turn-9"),
+        lambda: made.memory.chains.remember(BERTA, "task", "Another one.", "berta/turn-1"),
+        lambda: made.memory.store.put(scope_of(BERTA), "colour", "blue", "berta/turn-1"),
+    ):
+        with pytest.raises(StaleSource, match="expunge restore"):
+            call()
+    job = made.file(SUBJECT)
+    made.run()
+    assert made.view(job).state is JobState.REQUESTED
+    assert made.view(job).last_error == "stale_source"
+    made.memory.restore(None, made.control.ledger.tombstones(), partial(made.control.ledger.raise_epoch, "memory"))
+    assert made.texts(ANNA) == []
+    assert [f.key for f in made.memory.store.current(scope_of(BERTA))] == ["colour"]
+
+
+def test_restore_that_dies_half_way_is_done_by_running_it_again(
+    snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = snapshots.made
+    monkeypatch.setattr(epoch, "FRESH_S", 0)
+    snapshots.take("copy")
+    run(made)
+
+    def die() -> int:
+        made.control.ledger.raise_epoch("memory")
+        raise Died
+
+    with pytest.raises(Died):
+        made.memory.restore(None, made.control.ledger.tombstones(), die)
+    with pytest.raises(StaleSource):
+        recalled(made)
+    snapshots.put_back("copy")
+    assert made.texts(ANNA) == []
+    assert made.texts(BERTA) != []
+
+
+def test_numbers_of_a_restored_source_begin_above_all_that_were_given(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("copy")
+    before = made.memory.store.revision(scope_of(ANNA))
+    run(made, Selector(kind=SelectorKind.KEY, value="colour"))
+    snapshots.put_back("copy")
+    assert made.memory.store.revision(scope_of(ANNA)) >= 2 * RANGE > before
+    assert made.memory.store.register_source(scope_of(ANNA), "anna/turn-9") > 2 * RANGE
+    with pytest.raises(GateRefused):
+        made.memory.store.put(scope_of(ANNA), "colour", "green", "anna/turn-1")
+    made.memory.store.put(scope_of(ANNA), "colour", "red", "anna/turn-9", user_statement=True)
+    assert [f.version for f in made.memory.store.current(scope_of(ANNA))] == [2], "no version is given twice"
+
+
+def test_what_was_stated_afresh_before_the_copy_comes_back(snapshots: Snapshots) -> None:
+    """A tombstone stands for ever; whoever said it again afterwards has said it."""
+    made = snapshots.made
+    run(made)
+    made.memory.store.register_source(scope_of(ANNA), "anna/turn-9")
+    made.memory.store.put(scope_of(ANNA), "colour", "green", "anna/turn-9", user_statement=True)
+    made.memory.chains.remember(ANNA, "task", PASSPORT, "anna/turn-9", user_statement=True)
+    snapshots.take("copy")
+    assert snapshots.put_back("copy").erased == 0
+    assert [f.value for f in made.memory.store.current(scope_of(ANNA))] == ["green"]
+    assert made.texts(ANNA) == [PASSPORT]
+
+
+def test_correction_of_a_forgotten_memory_does_not_survive_in_a_copy(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("copy")
+    chain = made.rows("SELECT id FROM memories WHERE user_id = 'anna' ORDER BY id")[0][0]
+    run(made, Selector(kind=SelectorKind.MEMORY, value=str(chain)))
+    snapshots.put_back("copy")
+    assert not {PASSPORT, RENEWED} & set(made.texts(ANNA))
+    assert set(made.texts(ANNA)) == {TEXTS["seat"], TEXTS["meal"]}
+
+
+@pytest.mark.parametrize("what", ["nothing", "no database", "of another program", "cut off"])
+def test_copy_that_is_none_is_refused_and_nothing_has_changed(snapshots: Snapshots, what: str) -> None:
+    made, file = snapshots.made, snapshots.folder / "copy"
+    if not snapshots.is_file:
+        with pytest.raises(InvalidRequest, match="own means"):
+            made.memory.restore(file, [], lambda: 2)
+        return
+    snapshots.take("copy")
+    match what:
+        case "nothing":
+            file.unlink()
+        case "no database":
+            file.write_text("no database at all, but long enough to be taken for one" * 9)
+        case "of another program":
+            file.unlink()
+            with closing(sqlite3.connect(file)) as other:
+                other.execute("CREATE TABLE notes (text TEXT)")
+        case "cut off":
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(InvalidRequest):
+        made.memory.restore(file, [], partial(made.control.ledger.raise_epoch, "memory"))
+    assert made.control.ledger.epoch("memory") == 1
+    assert recalled(made)
+
+
+def cli(made: Deployment, *words: str) -> tuple[int, str]:
+    app = typer.Typer()
+    app.command()(restore)
+    done = CliRunner().invoke(app, [*words, "--dir", str(made.control.settings.state_dir)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def test_command_tells_what_it_has_done_and_asks_before_it_does(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("copy")
+    run(made)
+    words = [str(snapshots.folder / "copy")] if snapshots.is_file else ["--in-place"]
+    if not snapshots.is_file:
+        snapshots.by_hand("copy")
+    assert cli(made, *words)[0] == 1, "nobody has said yes"
+    assert made.control.ledger.epoch("memory") == 1
+    code, said = cli(made, *words, "--yes", "--json")
+    told = json.loads(said[said.index("{\n") :])
+    assert (code, told["epoch"], told["erased"]) == (0, 2, 4)
+    assert told["tombstones"] > 0
+    with made.control.database.begin() as connection:
+        noted = connection.exec_driver_sql("SELECT copy_handle, tombstones, erased FROM restore_replays").all()
+    assert [tuple(row) for row in noted] == [("copy" if snapshots.is_file else "in place", told["tombstones"], 4)]
+    assert made.texts(ANNA) == []
+    for wrong in ([], ["copy", "--in-place"]):
+        with pytest.raises(InvalidRequest, match="--in-place"):
+            cli(made, *wrong)
+
+
+@pytest.mark.case(131)
+def test_without_the_keys_of_all_tombstones_nothing_is_restored(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("copy")
+    run(made)
+    with made.control.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE tombstones SET key_id = 'tk-lost' WHERE kind = 'subject'")
+    with pytest.raises(InvalidRequest, match="put the keys back first"):
+        cli(made, *([str(snapshots.folder / "copy")] if snapshots.is_file else ["--in-place"]), "--yes")
+    assert made.control.ledger.epoch("memory") == 1
+
+
+def test_without_the_control_database_nothing_is_restored(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("copy")
+    if not snapshots.is_file:
+        return  # one database holds both here
+    made.control.close()
+    state = made.control.settings.state_dir
+    for file in state.glob("orchestrator.db*"):
+        file.unlink()
+    with pytest.raises(bootstrap.DatabaseMissing):
+        cli(made, str(snapshots.folder / "copy"), "--yes")
+
+
+def test_process_that_was_open_meanwhile_goes_on_with_what_was_put_back(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    other = MemoryAdapter(made.memory._context, url=made.memory._url.render_as_string(hide_password=False))
+    with closing(other):
+        assert other.store.current(scope_of(ANNA))
+        snapshots.take("copy")
+        run(made)
+        snapshots.put_back("copy")
+        assert other.store.current(scope_of(ANNA)) == []
+        assert other.store.current(scope_of(BERTA))
+        with pytest.raises(GateRefused):
+            other.store.put(Scope(tenant="acme", user="anna", project="trips"), "colour", "green", "anna/turn-1")

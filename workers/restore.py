@@ -1,0 +1,90 @@
+"""`expunge restore`: a source goes back to an earlier state, and nobody who was forgotten comes back with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from orchestrator.bootstrap import Control, context, open_control, open_engine
+from orchestrator.domain.abilities import RestorableSource
+from orchestrator.domain.contract import Tombstone
+from orchestrator.domain.errors import InvalidRequest
+from orchestrator.settings import state_dir
+from workers.main import StateDir
+
+
+class Counted:
+    """The tombstones of the control database, counted while they are read."""
+
+    def __init__(self, control: Control) -> None:
+        self._control, self.count = control, 0
+
+    def __iter__(self) -> Iterator[tuple[str, UUID, Tombstone]]:
+        for told in self._control.ledger.tombstones():
+            self.count += 1
+            yield told
+
+
+def restore(
+    copy: Annotated[Path | None, typer.Argument(help="A copy of the source's SQLite file.")] = None,
+    in_place: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--in-place", help="The database was put back by its own means already.")
+    ] = False,
+    adapter: Annotated[str, typer.Option(help="Which source.")] = "memory",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002 - as above
+    directory: StateDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002
+) -> None:
+    """Put a source back to a copy of it. What was forgotten since is erased before anybody can read.
+
+    Until this has come to its end, the source gives nothing out; run it again if it was stopped.
+    Other stores stay as they are.
+    """
+    if (copy is None) is not in_place:
+        message = "name a copy, or say --in-place where the database was put back by its own means"
+        raise InvalidRequest(message, field="copy")
+    control = open_control(state_dir(directory), create=False)
+    try:
+        _check_keys(control)
+        source = open_engine(control, [_known(control, adapter)]).adapters[adapter]
+        if not isinstance(source, RestorableSource):
+            message = f"adapter {adapter!r} is no source that can be put back"
+            raise InvalidRequest(message, field="adapter")
+        if not yes:
+            typer.confirm("What was stored since that copy was taken will be gone. Go on?", abort=True, err=True)
+        began, marks = control.clock.now(), Counted(control)
+        replayed = source.restore(copy, marks, partial(control.ledger.raise_epoch, adapter))
+        source.close()
+        name = "in place" if copy is None else copy.name
+        control.ledger.note_restore(name, tombstones=marks.count, erased=replayed.erased, began=began)
+        told = {"epoch": control.ledger.epoch(adapter), "tombstones": marks.count, "erased": replayed.erased}
+    finally:
+        control.close()
+    if as_json:
+        typer.echo(json.dumps(told, indent=2))
+        return
+    typer.echo(
+        f"restored: {told['tombstones']} tombstones were merged, {told['erased']} records that had been forgotten "
+        "are erased"
+    )
+
+
+def _known(control: Control, adapter: str) -> str:
+    if adapter not in control.settings.adapters:
+        message = f"adapter {adapter!r} is not enabled (enabled: {', '.join(control.settings.adapters)})"
+        raise InvalidRequest(message, field="adapter")
+    return adapter
+
+
+def _check_keys(control: Control) -> None:
+    """Refuse where a tombstone cannot be compared with anything: nobody could tell what has been forgotten."""
+    missing = set(control.ledger.tombstone_keys()) - set(context(control).gate.keyring.key_ids)
+    if missing:
+        message = f"{len(missing)} keys of tombstones are not in the keyring: put the keys back first"
+        raise InvalidRequest(message, field="keys")
