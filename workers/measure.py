@@ -1,5 +1,6 @@
 """Measuring the product beside two scripts that people would write by hand, as ratios in one run.
 
+Product: as a new state directory has it; `reads` is the same without the look at bytes.
 Floor: for each subject and store one transaction that makes the same deletes, and nothing
 else: no receipts, no gate, no second look. Tasks: the same deletes as one Celery task for
 each unit of the product, worked off by one worker in this process.
@@ -38,8 +39,13 @@ def compare(
     if postgresql_url:
         places["postgresql"] = postgresql_url
     answer: dict[str, Any] = {"subjects": subjects, "repeats": repeats, "ratio_to_floor": {}, "ratio_to_tasks": {}}
-    answer["jobs_per_second"] = {}
-    ways = {"floor": (floor, subjects), "product": (product, subjects), "tasks": (one_task_per_unit, tasks)}
+    answer |= {"reads_to_floor": {}, "jobs_per_second": {}}
+    ways = {
+        "floor": (floor, subjects),
+        "product": (product, subjects),
+        "reads": (product, subjects),
+        "tasks": (one_task_per_unit, tasks),
+    }
     for name, url in places.items():
         runs: dict[str, list[float]] = {way: [] for way, (_, count) in ways.items() if count}
         with ExitStack() as stack:
@@ -50,12 +56,13 @@ def compare(
             for run in range(1, repeats + 1):
                 for way, rates in runs.items():
                     measure, count = ways[way]
-                    with stores(filled[count]) as stage:
+                    with stores(filled[count], require="logical" if way == "reads" else "physical") as stage:
                         rates.append(count / measure(stage))
                     say(f"{name}: run {run} of {repeats}, {way}: {rates[-1]:.0f} jobs/s")
         speed = {way: statistics.median(rates) for way, rates in runs.items()}
         answer["jobs_per_second"][name] = {way: round(rate) for way, rate in speed.items()}
         answer["ratio_to_floor"][name] = round(speed["product"] / speed["floor"], 3)
+        answer["reads_to_floor"][name] = round(speed["reads"] / speed["floor"], 3)
         if tasks:
             answer["ratio_to_tasks"][name] = round(speed["product"] / speed["tasks"], 2)
     return answer

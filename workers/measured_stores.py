@@ -78,11 +78,13 @@ def filling(url: str | None, redis_url: str, count: int) -> Iterator[Filled]:
 
 
 @contextmanager
-def stores(filled: Filled) -> Iterator[Stage]:
-    """Copy filled stores for one run."""
+def stores(filled: Filled, require: str) -> Iterator[Stage]:
+    """Copy filled stores for one run; `require` is the reach of the memory store."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "state"
         shutil.copytree(filled.folder, folder)
+        path = folder / "expunge.toml"
+        path.write_text(path.read_text().replace('"physical"', f'"{require}"'))
         stack.enter_context(_databases(filled.server, like=_kept(filled.count)))
         stage = stack.enter_context(_open(folder, filled.count))
         client: Any = stage.cache.client()
