@@ -27,6 +27,7 @@ addopts = --import-mode=importlib --strict-markers -p no:cacheprovider --tb=no -
 filterwarnings = error
 markers =
     req(number): the requirement that a test shows
+    case(number): the failure of a real user that a test shows cannot happen here
 """
 AT_ONCE: Final = 2
 PATIENCE: Final = 60.0
