@@ -253,6 +253,9 @@ def _stores(config: settings.Settings) -> list[Store]:
 
 def _options(config: settings.Settings, name: str) -> dict[str, object]:
     """Give an adapter's own options: what the engine reads of its section is left out."""
+    if name not in config.adapters:
+        message = f"[adapters.{name}] is not in the configuration: add it to use this store"
+        raise InvalidRequest(message, field=f"adapters.{name}")
     options = {k: v for k, v in config.adapters[name].items() if k not in settings.StoreSettings.model_fields}
     if isinstance(url := options.get("url"), str):
         options["url"] = settings.inside(url, config.state_dir)

@@ -46,6 +46,18 @@ required = true
 require  = "logical"
 url      = "redis://127.0.0.1:0/0"   # port 0: `expunge up` starts its own and writes the port here
 prefix   = "cache"
+
+# [adapters.vector]                    # vectors of facts and memories
+# required   = true
+# require    = "physical"
+# url        = "sqlite:///vectors.db"  # or a PostgreSQL with pgvector
+# dimensions = 384
+
+# [adapters.backup]                    # copies of the source database: forgotten in each, or waited for
+# required = true
+# require  = "logical"
+# manifest = "backups/manifest.json"
+# source   = "memory.db"               # the file of [adapters.memory]
 """
 
 

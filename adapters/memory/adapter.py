@@ -26,6 +26,7 @@ from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
 from adapters.memory.epoch import Epoch
 from adapters.memory.instant import micros
+from adapters.memory.masters import MemoryMasters
 from adapters.memory.physical import SourceFiles
 from adapters.memory.store import MemoryStore
 from orchestrator import (
@@ -79,6 +80,11 @@ class MemoryAdapter:
     def chains(self) -> SourceChains:
         """The memories with their corrections, in the same database; their tables are made where there are none."""
         return open_in(self._engine, WallClock(self._context.clock), self._context.gate)
+
+    @property
+    def masters(self) -> MemoryMasters:
+        """Which records are handed out now, for a store of what is made from them."""
+        return MemoryMasters(self._engine, self._context.clock)
 
     def revoke(self, orders: Sequence[EraseOrder]) -> Sequence[Revocation]:
         """Find, hide, raise revisions and set tombstones, all orders in one transaction; what is held stays."""

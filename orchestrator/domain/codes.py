@@ -70,10 +70,7 @@ class ErrorCode(Code):
     STORE_UNREACHABLE = "store_unreachable", "The store does not answer."
     STORE_LOCKED = "store_locked", "Another process holds the store."
     STORE_REFUSED = "store_refused", "The store refused the call."
-    STALE_SOURCE = (
-        "stale_source",
-        "The source is not the one that the control database knows: run `expunge restore` on it.",
-    )
+    STALE_SOURCE = "stale_source", "The source was put back and is not yet up to date with what was forgotten."
     DEADLINE_PASSED = "deadline_passed", "The call was not back before its deadline."
     LEASE_ENDED = "lease_ended", "The worker stopped renewing its lease; what it did is unknown."
     PARTIAL = "partial", "More remains than is scheduled to go."

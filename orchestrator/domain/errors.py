@@ -57,7 +57,7 @@ class StoreLocked(Transient):
 
 
 class StaleSource(Transient):
-    """The source is not the one that the control database knows: it was put back without `expunge restore`."""
+    """The source was put back and is not yet up to date with what was forgotten: run `expunge restore`."""
 
     code = ErrorCode.STALE_SOURCE
 

@@ -1,0 +1,43 @@
+"""What an operator may set for the vector index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from orchestrator import InvalidRequest
+
+NAME: Final = "vector"
+_FILE: Final = "sqlite:///"
+MAX_DIMENSIONS: Final = 2_000
+"""More than that the graph of PostgreSQL does not take."""
+
+
+class Options(BaseModel):
+    """The options of the vector adapter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: SecretStr = Field(
+        default=SecretStr("sqlite:///vectors.db"), description="SQLite file, or URL of a PostgreSQL with pgvector"
+    )
+    dimensions: int = Field(default=384, ge=1, le=MAX_DIMENSIONS, description="numbers in each vector")
+
+
+def read(options: dict[str, object]) -> Options:
+    """Check the options; a wrong one raises `InvalidRequest` that names it and what is allowed."""
+    try:
+        return Options.model_validate(options)
+    except ValidationError as error:
+        wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
+        message = f"adapter {NAME}: option {wrong} is not valid (allowed: {', '.join(Options.model_fields)})"
+        raise InvalidRequest(message, field=f"adapters.{NAME}.{wrong}") from None
+
+
+def located(url: str, state_dir: Path) -> str:
+    """Put a file that is named without its folder into the state directory: it is the same one wherever we run."""
+    if url.startswith(_FILE) and url != _FILE and not url.startswith(f"{_FILE}/"):
+        return f"{_FILE}{state_dir.resolve() / url.removeprefix(_FILE)}"
+    return url

@@ -1,0 +1,112 @@
+"""`expunge backup`: what the commands print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import orchestrator
+from adapters.backup import BackupAdapter
+from adapters.backup.cli import app
+from orchestrator import InvalidRequest
+from tests.integration.backup_harness import DAY, Stage, backups
+
+__all__ = ["backups"]
+
+
+@pytest.fixture
+def state(backups: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Let the commands open the adapter that a configuration would name."""
+
+    def open_adapter(state_dir: Path | None, name: str) -> BackupAdapter:
+        assert (state_dir, name) == (backups.folder, "backup")
+        return BackupAdapter(backups.backup._context)
+
+    monkeypatch.setattr(orchestrator, "open_adapter", open_adapter)
+    return backups
+
+
+def run(stage: Stage, *words: str) -> Result:
+    return CliRunner().invoke(app, [*words, "--dir", str(stage.folder)])
+
+
+def test_copy_is_taken_and_listed(state: Stage) -> None:
+    taken = json.loads(run(state, "take", "--json").stdout)
+    assert taken["policy"] == "rewrite"
+    assert taken["positions"] == {"acme": 2, "other": 1}
+    assert (state.copies_folder / taken["file"]).is_file()
+    until = (state.clock.now() + 30 * DAY).isoformat()
+    window = json.loads(run(state, "take", "--policy", "window", "--keep-until", until, "--json").stdout)
+    listed = run(state, "list", "--json")
+    assert listed.exit_code == 0
+    assert json.loads(listed.stdout) == {
+        "copies": [{**taken, "state": "kept"}, {**window, "state": "kept"}],
+        "unlisted": 0,
+    }
+
+
+def test_people_get_lines(state: Stage) -> None:
+    assert run(state, "list").stdout == "no copies\n"
+    took = run(state, "take").stdout
+    assert took.startswith("took ")
+    handle, size = took.split()[1], took.split("(")[1].split()[0]
+    assert run(state, "list").stdout == f"{handle}: kept, rewrite, {size} bytes\n"
+
+
+@pytest.mark.parametrize("state_of_it", ["missing", "overdue", "unlisted"])
+def test_list_exits_1_where_something_is_not_as_it_should_be(state: Stage, state_of_it: str) -> None:
+    until = (state.clock.now() + DAY).isoformat()
+    taken = json.loads(run(state, "take", "--policy", "window", "--keep-until", until, "--json").stdout)
+    assert run(state, "list").exit_code == 0
+    path = state.copies_folder / taken["file"]
+    match state_of_it:
+        case "missing":
+            path.unlink()
+        case "overdue":
+            state.clock.at += 2 * DAY
+        case _:
+            (path.parent / "other.db").write_bytes(path.read_bytes())
+    told = run(state, "list")
+    assert told.exit_code == 1
+    assert (state_of_it in told.stdout) is (state_of_it != "unlisted")
+    assert ("1 files that the manifest does not name" in told.stdout) is (state_of_it == "unlisted")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--policy", "window"),
+        ("--keep-until", "2099-01-31T03:00:00Z"),
+        ("--policy", "window", "--keep-until", "tomorrow"),
+        ("--policy", "window", "--keep-until", "2001-01-31T03:00:00Z"),
+        ("--policy", "window", "--keep-until", "2099-01-31T03:00:00"),
+        ("--policy", "forever"),
+    ],
+)
+def test_wrong_request_exits_2_and_takes_nothing(state: Stage, words: tuple[str, ...]) -> None:
+    refused = run(state, "take", *words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "keep" in refused.stderr or "forever" in refused.stderr
+    assert not state.manifest.exists()
+
+
+def test_folder_that_cannot_be_used_exits_1_and_says_why(state: Stage) -> None:
+    run(state, "take")
+    state.manifest.write_text("anna")
+    for words in (("take",), ("list",)):
+        told = run(state, *words)
+        assert told.exit_code == 1
+        assert "correct it, or put it back" in told.stderr
+        assert "anna" not in told.stderr
+
+
+def test_configuration_that_is_refused_exits_2(state: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        message = "no adapter named 'backup'"
+        raise InvalidRequest(message)
+
+    monkeypatch.setattr(orchestrator, "open_adapter", refuse)
+    assert run(state, "list").exit_code == 2
