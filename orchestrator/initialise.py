@@ -53,6 +53,11 @@ prefix   = "cache"
 # url        = "sqlite:///vectors.db"  # or a PostgreSQL with pgvector
 # dimensions = 384
 
+# [adapters.drafts]                    # checkpoints and reports; the url is that of [adapters.memory]
+# required = true
+# require  = "physical"
+# url      = "sqlite:///memory.db"
+
 # [adapters.backup]                    # copies of the source database: forgotten in each, or waited for
 # required = true
 # require  = "logical"

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from adapters.drafts import cli as of_drafts
 from adapters.memory import cli_chains
 from adapters.memory.shell import DerivedFrom, Json, Kind, Source, State, Tenant, User, opened, register, say
 from adapters.memory.sources import SourceKind
@@ -94,3 +95,5 @@ def forget(
 
 for command in (cli_chains.remember, cli_chains.correct, cli_chains.history, cli_chains.recall):
     app.command()(command)
+for of_a_draft in (of_drafts.submit, of_drafts.run, of_drafts.inspect):
+    app.command()(of_a_draft)

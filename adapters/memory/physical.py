@@ -21,7 +21,8 @@ from orchestrator import AdapterContext, ScrubReport, sqlite_files
 WAIT_MS: Final = 5_000
 """How long a scrub waits for those who use the file, before it says that they are busy."""
 _MARKERS: Final = "scan_markers"
-_OF_CHAINS: Final = "memories"
+_OTHERS: Final = ("memories", "drafts")
+"""Tables of the same file that hold texts, where they are there: one column of theirs is called so."""
 
 
 class SourceFiles:
@@ -56,9 +57,10 @@ class SourceFiles:
         with reading(self._engine) as connection:
             values = sa.select(facts.c.value).where(facts.c.value.is_not(None))
             yield from (str(value).encode() for (value,) in connection.execute(values))
-            if sa.inspect(connection).has_table(_OF_CHAINS):
-                texts = connection.exec_driver_sql(f"SELECT text FROM {_OF_CHAINS}")  # noqa: S608 - a name of ours
-                yield from (str(text).encode() for (text,) in texts)
+            for table in _OTHERS:
+                if sa.inspect(connection).has_table(table):
+                    texts = connection.exec_driver_sql(f"SELECT text FROM {table}")  # noqa: S608 - names of ours
+                    yield from (str(text).encode() for (text,) in texts)
 
     def plant(self, marker: bytes) -> None:
         """Store a marker as a live record; those that a scan has left which died are taken away."""

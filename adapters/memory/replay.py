@@ -21,6 +21,7 @@ from adapters.memory.chains.named import any_here
 from adapters.memory.chains.scope import TaskScope
 from adapters.memory.chains.tables import memories, memory_tenants
 from adapters.memory.confirmation import confirmation, is_used
+from adapters.memory.dependents import drop_orphans
 from adapters.memory.epoch import enter
 from adapters.memory.facts import high_water_mac, scope_of
 from adapters.memory.sources import origin_of
@@ -51,6 +52,7 @@ def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int)
     erased = _facts(connection, gate)
     if any_here(connection):
         erased += _chains(connection, gate)
+    erased += drop_orphans(connection)
     _raise(connection, tenants, epoch * RANGE)
     enter(connection, epoch)
     return Replayed(erased=erased)

@@ -1,0 +1,30 @@
+"""What may be stored, checked before anything is written. No message repeats a value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from orchestrator import InvalidRequest
+
+MAX_NAME: Final = 512
+MAX_TEXT: Final = 1_000_000
+"""Characters of a checkpoint or report."""
+MAX_LEASE: Final = 86_400.0
+
+
+def check_text(field: str, value: object, longest: int) -> None:
+    """Raise `InvalidRequest` unless the value is a text that is not blank and that both databases can store."""
+    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+        raise InvalidRequest(f"{field} must be a text of 1 to {longest} characters, not all blank", field=field)
+    if "\0" in value:
+        raise InvalidRequest(f"{field} must not hold a NUL character, which PostgreSQL cannot store", field=field)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{field} must be valid Unicode", field=field) from None
+
+
+def check_lease(seconds: float) -> None:
+    """Raise `InvalidRequest` unless a lease is longer than nothing and at most a day."""
+    if not 0 < seconds <= MAX_LEASE:  # what is no number is neither
+        raise InvalidRequest(f"lease_seconds must be more than 0 and at most {MAX_LEASE:.0f}", field="lease_seconds")
