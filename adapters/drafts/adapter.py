@@ -18,6 +18,7 @@ from adapters.drafts import erase as erasing
 from adapters.drafts import find as finding
 from adapters.drafts import verify as verifying
 from adapters.drafts.runtime import DraftRuntime
+from adapters.drafts.schema import is_here
 from adapters.memory.adapter import NAME as SOURCE
 from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
 from adapters.memory.epoch import Epoch
@@ -102,7 +103,9 @@ class DraftsAdapter:
 
     def live_values(self) -> Iterator[bytes]:
         """Give the texts that live in the same files: of the source, and of all drafts."""
-        return self._files.live_values()
+        with reading(self._engine) as connection:
+            is_here(connection)  # of another version, they would not be told as what they are
+        yield from self._files.live_values()
 
     def plant(self, marker: bytes) -> None:
         """Store a marker of a scan."""
