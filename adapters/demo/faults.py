@@ -40,6 +40,17 @@ def forget_the_attempt(world: World) -> None:
             raise InvalidRequest(message, field="break")
 
 
+def leave_the_bytes(world: World) -> None:
+    """Drop a table as a program does whose SQLite overwrites nothing."""
+    with contextlib.closing(world.database()) as connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute("CREATE TABLE of_somebody (text TEXT)")
+        connection.execute("INSERT INTO of_somebody VALUES (?)", (SECRET,))
+        connection.commit()
+        connection.execute("DROP TABLE of_somebody")
+        connection.commit()
+
+
 def search_ledger(world: World, words: Collection[str]) -> tuple[int, int]:
     """Count the values of the control database that hold one of these words, and all of them."""
     hits = total = 0
@@ -67,17 +78,6 @@ def _bring_the_fact_back(world: World) -> None:
             "source, confirmed, expires, active, state FROM facts WHERE rowid = ?",
             (SECRET, place[0]),
         )
-
-
-def _leave_the_bytes(world: World) -> None:
-    """Drop a table as a program does whose SQLite overwrites nothing."""
-    with contextlib.closing(world.database()) as connection:
-        connection.execute("PRAGMA secure_delete = OFF")
-        connection.execute("CREATE TABLE of_somebody (text TEXT)")
-        connection.execute("INSERT INTO of_somebody VALUES (?)", (SECRET,))
-        connection.commit()
-        connection.execute("DROP TABLE of_somebody")
-        connection.commit()
 
 
 def _bring_the_answer_back(world: World) -> None:
@@ -126,7 +126,6 @@ def _name_the_reader(world: World) -> None:
 
 _FAULTS: Final[dict[str, Callable[[World], None]]] = {
     "memory_gives_nothing": _bring_the_fact_back,
-    "raw_file_holds_nothing": _leave_the_bytes,
     "cache_gives_nothing": _bring_the_answer_back,
     "neighbour_facts_are_identical": _change_a_neighbour,
     "neighbour_answers_are_identical": _drop_a_neighbour,

@@ -113,6 +113,10 @@ def _forget(story: Story) -> None:
     story.mistyped, _ = run("request", *WHO, "--key", faults.MISTYPED, "--reason", "user_request", "--wait", "--json")
     _, listed = run("list", "--tenant", READER.tenant, "--json")
     story.jobs = [said for said in listed["jobs"] if said["id"] in {job["id"], second["id"]}]
+    if story.fault == "raw_file_holds_nothing":
+        faults.leave_the_bytes(story.world)
+    # Before another fault is planted: a fact that is brought back stands in the file as well.
+    story.hits["after"] = story.world.raw_hits()
 
 
 def _current(story: Story) -> dict[str, str]:
@@ -128,7 +132,6 @@ def _memory_gives_nothing(story: Story) -> tuple[bool, str]:
 
 
 def _raw_file_holds_nothing(story: Story) -> tuple[bool, str]:
-    story.hits["after"] = story.world.raw_hits()
     reached = [r["reach"] for r in story.receipts if (r["adapter"], r["phase"]) == ("memory", "verify")]
     detail = f"{story.hits['after']} of {story.hits['before']} hits are left; the looks reached: {', '.join(reached)}"
     return story.hits["after"] == 0 and set(reached) == {"physical"}, detail
