@@ -10,6 +10,7 @@ from orchestrator import SelectorKind, Target
 from tests.integration.cache_harness import ALLERGY, ANNA, NEIGHBOUR, PASSPORT, Cache
 
 
+@pytest.mark.case(108)
 def test_verify_sees_what_the_set_of_keys_does_not_list(cache: Cache) -> None:
     cache.fill(ANNA, "hidden", PASSPORT)
     base = cache.key(ANNA, "").split(":a:")[0]
