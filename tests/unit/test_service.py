@@ -100,6 +100,10 @@ def test_erase_that_adds_up_becomes_a_receipt(answer: Erased, outcome: Outcome, 
         (Phase.VERIFY, Seen(remaining=-1), BadAnswer, ErrorCode.BAD_ANSWER),
         (Phase.VERIFY, Seen(inconclusive=True), Transient, ErrorCode.INCONCLUSIVE),
         (Phase.VERIFY, None, BadAnswer, ErrorCode.BAD_ANSWER),
+        (Phase.CLOSE, Seen(remaining=-1), BadAnswer, ErrorCode.BAD_ANSWER),
+        (Phase.CLOSE, Seen(inconclusive=True), Transient, ErrorCode.INCONCLUSIVE),
+        (Phase.CLOSE, Seen(remaining=1), Transient, ErrorCode.STILL_PRESENT),
+        (Phase.CLOSE, None, BadAnswer, ErrorCode.BAD_ANSWER),
     ],
 )
 def test_answer_that_is_no_end_is_never_a_receipt(
