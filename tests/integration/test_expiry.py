@@ -288,11 +288,10 @@ def test_every_version_of_a_fact_goes_when_its_newest_has_expired_and_none_befor
 
 
 @pytest.mark.case(49)
+@pytest.mark.parametrize("deployment", ["sqlite"], indirect=True)  # PostgreSQL stores nothing but instants
 def test_time_is_told_by_its_instant_and_one_that_names_none_stops_nobody_else(
     started: Deployment,
 ) -> None:
-    if started.memory._url.get_backend_name() != "sqlite":
-        return  # PostgreSQL stores nothing but instants
     book(started, BERTA)
     book(started)
     with started.memory.store._engine.begin() as connection:
