@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from orchestrator import (
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
+from orchestrator.service.expire import look
 from tests.integration.jobs_harness import ANNA, BERTA, RENEWED, SUBJECT, TEXTS, Deployment, Died, deployment, scope_of
 from workers.restore import restore
 
@@ -147,6 +149,27 @@ def test_copy_from_after_the_revoke_leaves_nothing_hidden_behind(snapshots: Snap
     snapshots.put_back("hidden")
     assert made.texts(ANNA) == []
     assert made.rows("SELECT fact_id FROM facts WHERE user_id = 'anna'") == []
+
+
+def test_what_had_expired_and_was_hidden_in_the_copy_goes_although_no_tombstone_matches_it(
+    snapshots: Snapshots,
+) -> None:
+    """No word of it is distinctive, so the gate would let it in again; the job that hid it has erased it since."""
+    made = snapshots.made
+    memory = made.memory.chains.remember(ANNA, "task", "To be at it by ten.", "anna/turn-2", 7)
+    made.clock.at += timedelta(days=8)
+    (job,) = look(made.memory, made.control.acceptance)
+    made.die_once("memory.revoke")
+    with pytest.raises(Died):
+        made.run()
+    assert made.rows(f"SELECT revoked FROM memory_tenants WHERE memory_id = {memory}") == [(1,)]  # noqa: S608 - our id
+    snapshots.take("hidden")
+    made.take_over()
+    made.run()
+    assert made.ended(str(job)) == ERASED
+    snapshots.put_back("hidden")
+    assert made.rows(f"SELECT id FROM memories WHERE id = {memory}") == []  # noqa: S608 - as above
+    assert set(made.texts(ANNA)) == {*TEXTS.values(), RENEWED}, "nothing else goes"
 
 
 def test_answer_to_a_call_from_before_the_restore_is_dropped_and_its_job_ends_right(snapshots: Snapshots) -> None:
