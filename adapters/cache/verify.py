@@ -56,7 +56,8 @@ class _Look:
         self._expired = order.selector.kind is SelectorKind.EXPIRED
         self._scope = None if order.scope.project is None else scope
         self._revision = order.revision
-        self._lineage = Lineage(order.known)
+        # What was made from a copy is a copy, though the find could not know of it.
+        self._lineage = Lineage((*order.known, *order.targets))
         self._targets: dict[str, Target] = {target.id: target for target in order.targets}
 
     def remains(self, key: str, entry: Entry) -> bool:

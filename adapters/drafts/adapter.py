@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from adapters.drafts import erase as erasing
 from adapters.drafts import find as finding
 from adapters.drafts import verify as verifying
+from adapters.drafts.masters import DraftMasters
 from adapters.drafts.runtime import DraftRuntime
 from adapters.drafts.schema import is_here
 from adapters.memory.adapter import NAME as SOURCE
@@ -70,6 +71,11 @@ class DraftsAdapter:
     def runtime(self) -> DraftRuntime:
         """The draft jobs; their tables are made where there are none."""
         return DraftRuntime(self._engine, self._context)
+
+    @cached_property
+    def masters(self) -> DraftMasters:
+        """Current reports, for a store that holds what was made from them."""
+        return DraftMasters(self._engine, self._context.clock)
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the drafts made from what is known, or all of the scope for a subject; reads only."""

@@ -60,7 +60,8 @@ def _is_here(look: Look, database: str) -> bool:
 
 def _by_targets(look: Look, orders: Sequence[EraseOrder]) -> list[tuple[int, str]]:
     own = [(n, o.scope.tenant, t.id) for n, o in enumerate(orders) for t in {*o.targets, *o.known}]
-    known = [(n, o.scope.tenant, t.kind, t.id, t.version) for n, o in enumerate(orders) for t in {*o.known}]
+    # What was made from a draft is a copy as well, though the find could not know of it.
+    known = [(n, o.scope.tenant, t.kind, t.id, t.version) for n, o in enumerate(orders) for t in {*o.targets, *o.known}]
     return [
         *look(_BY_HANDLE, ("number", "tenant", "id"), own),
         *look(_BY_LINEAGE, ("number", "tenant", "kind", "id", "version"), known),

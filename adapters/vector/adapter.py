@@ -46,8 +46,8 @@ class VectorAdapter:
         self._files = IndexFiles(self._engine, context)
         self.file_group = self._files.file_group
 
-    def index(self, masters: Masters) -> VectorIndex:
-        """Give the index for writers and readers; `masters` is the source of the records that points are made from."""
+    def index(self, *masters: Masters) -> VectorIndex:
+        """Give the index for writers and readers; `masters` are the sources of what points are made from."""
         context = self._context
         return VectorIndex(self._engine, context.gate, masters, dimensions=self._dimensions, log=context.log)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -82,8 +82,8 @@ class VectorIndex:
     `refused` counts what the guard refused in this process, by code, and `dropped` what searches dropped.
     """
 
-    def __init__(self, engine: sa.Engine, gate: Gate, masters: Masters, *, dimensions: int, log: Any) -> None:  # noqa: ANN401 - structlog's own type
-        """Bind the index to its database and to the source of its records."""
+    def __init__(self, engine: sa.Engine, gate: Gate, masters: Sequence[Masters], *, dimensions: int, log: Any) -> None:  # noqa: ANN401 - structlog's own type
+        """Bind the index to its database and to the sources of its records."""
         self._engine, self._gate, self._masters = engine, gate, masters
         self._dimensions, self._log = dimensions, log
         self.refused: Counter[Refusal] = Counter()
@@ -99,7 +99,7 @@ class VectorIndex:
             raise InvalidRequest(f"at most {MOST} points are written at once", field="points")
         rows = [(_record(point), self._row(scope, point)) for point in given]
         with writing(self._engine, [scope.tenant]) as connection:
-            active = self._masters.active(scope, {record for record, _ in rows}) if rows else {}
+            active = self._active(scope, {record for record, _ in rows}) if rows else {}
             kept = [{**row, "revision": active[record]} for record, row in rows if record in active]
             if kept:
                 connection.execute(_upsert(connection.dialect.name), kept)
@@ -130,11 +130,14 @@ class VectorIndex:
             with reading(self._engine) as connection:
                 found = nearest(connection, scope, asked, count)
             # After the index was read: what was revoked meanwhile is not among them.
-            active = self._masters.active(scope, {near.made_from for near in found if near.made_from is not None})
+            active = self._active(scope, {near.made_from for near in found if near.made_from is not None})
             hits, dropped = _hits(found, active, limit)
             if len(hits) == limit or len(found) < count:
                 return hits, dropped
             count *= 4
+
+    def _active(self, scope: Scope, records: Collection[Target]) -> Mapping[Target, int]:
+        return {record: rev for masters in self._masters for record, rev in masters.active(scope, records).items()}
 
     def _row(self, scope: Scope, point: Point) -> dict[str, Any]:
         record = _record(point)

@@ -77,7 +77,8 @@ def _named(look: Look, orders: Sequence[EraseOrder]) -> Iterator[tuple[int, str]
     numbered = list(enumerate(orders))
     ids = [(n, o.scope.tenant, target.id) for n, o in numbered for target in o.targets]
     yield from look(_BY_ID, ("number", "tenant", "id"), ids)
-    known = [(n, o.scope.tenant, t.kind, t.id, t.version) for n, o in numbered for t in o.known]
+    # What was made from a point is a copy as well, though the find could not know of it.
+    known = [(n, o.scope.tenant, t.kind, t.id, t.version) for n, o in numbered for t in {*o.known, *o.targets}]
     yield from look(_BY_ORIGIN, ("number", "tenant", "kind", "origin", "version"), known)
 
 

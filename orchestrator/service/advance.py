@@ -35,7 +35,7 @@ class Standing:
     purpose: Purpose
     round: int
     tallies: tuple[Tally, ...]
-    found_in_first_pass: bool  # there is something from which a second pass could find more
+    found_in_last_pass: bool  # something new, from which one more pass could find more
     seen_present: bool  # a look of this round has found a copy
     open_windows: bool
     waived: frozenset[str] = frozenset()  # stores that are left out of every need
@@ -109,8 +109,8 @@ def _revoked(job: Standing, stores: Sequence[Store]) -> list[Action]:
 def _previewed(job: Standing, stores: Sequence[Store]) -> list[Action]:
     if _unfinished(job, Phase.FIND):
         return []
-    last = max((t.find_pass for t in job.tallies), default=0)
-    if last == 0 or (last == 1 and job.found_in_first_pass):
+    last = _last_pass(job)
+    if last == 0 or job.found_in_last_pass:
         return [OpenFind(last + 1, _names(stores))]
     return [Move(JobState.CANCELLED)]
 
@@ -119,12 +119,15 @@ def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
     required = [store for store in stores if store.required and store.name not in job.waived]
     if _unfinished(job, Phase.FIND, required):
         return []
-    finding = _adapters(job, Phase.FIND)
-    late = tuple(store.name for store in stores if store.name not in finding)
-    if late:  # an adapter that was registered while the job ran
-        return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(1, late)]
-    if job.found_in_first_pass and not any(t.find_pass == 2 for t in job.tallies):  # noqa: PLR2004 - the second pass
-        return [OpenFind(2, _names(stores))]
+    last = _last_pass(job)
+    for number in range(1, max(1, last) + 1):
+        finding = {t.adapter for t in job.tallies if (t.phase, t.find_pass, t.of_items) == (Phase.FIND, number, False)}
+        late = tuple(store.name for store in stores if store.name not in finding)
+        if late:  # an adapter that was registered while the job ran
+            return [NewRound(_names(stores))] if _has(job, Phase.VERIFY) else [OpenFind(number, late)]
+    # What was made from what was made: a pass finds it that looks from all that the one before has found.
+    if job.found_in_last_pass:
+        return [OpenFind(last + 1, _names(stores))]
     # A store that nobody waits for is erased in once it has been looked through, if that is before the last look.
     looked = [s for s in stores if s.required or not _unfinished(job, Phase.FIND, [s])]
     if job.unopened or (not _has(job, Phase.VERIFY) and set(_names(looked)) - _adapters(job, Phase.ERASE)):
@@ -144,6 +147,10 @@ def _cleaned(job: Standing, stores: Sequence[Store]) -> list[Action]:
 
 def _names(stores: Sequence[Store]) -> tuple[str, ...]:
     return tuple(store.name for store in stores)
+
+
+def _last_pass(job: Standing) -> int:
+    return max((t.find_pass for t in job.tallies if t.phase is Phase.FIND and not t.of_items), default=0)
 
 
 def _adapters(job: Standing, phase: Phase) -> frozenset[str]:

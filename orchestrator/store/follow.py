@@ -22,7 +22,6 @@ from orchestrator.store.clock import now_us
 from orchestrator.store.pages import NOWHERE, OF_ITEMS, JobRound, by_round, pages
 
 _g, _u, _j = t.targets.c, t.units.c, t.jobs.c
-LAST_PASS = 2
 _STRIDE = 2**20
 _TENANTS: Final = sa.select(_j.id, _j.tenant, now_us().label("now")).where(among(_j.id))
 
@@ -147,7 +146,7 @@ def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Seq
         unit = answer.claimed
         if answer.left and answer.cursor is None:
             wanted += _left(connection, unit, answer.left)
-        asked = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND} and unit.find_pass < LAST_PASS
+        asked = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND}
         if asked and _has_targets(connection, unit):
             job = (str(unit.order.job), unit.order.round)
             used, known = _used(connection, [job]), (unit.adapter, unit.page)

@@ -20,8 +20,9 @@ from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Failed, Phase
 from orchestrator.store import commit, epochs, health, holds, intervene, orders, scrubs, units, views, windows
 from orchestrator.store import jobs as accepting
-from orchestrator.store.advance import Rules, advance, cancelled, movable
+from orchestrator.store.advance import Rules, advance, cancelled
 from orchestrator.store.clock import micros
+from orchestrator.store.standing import movable
 
 _SLICE: Final = 500
 _US: Final = timedelta(microseconds=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orchestrator.testing.laws_of_bytes import LawsOfBytes
+from orchestrator.testing.laws_of_closure import LawsOfClosure
 from orchestrator.testing.laws_of_doubt import LawsOfDoubt
 from orchestrator.testing.laws_of_erasing import LawsOfErasing
 from orchestrator.testing.laws_of_holds import LawsOfHolds
@@ -16,7 +17,7 @@ from orchestrator.testing.laws_of_limits import LawsOfLimits
 from orchestrator.testing.store import StoreUnderTest
 
 
-class AdapterContract(LawsOfErasing, LawsOfHolds, LawsOfLimits, LawsOfDoubt, LawsOfBytes):
+class AdapterContract(LawsOfErasing, LawsOfHolds, LawsOfLimits, LawsOfDoubt, LawsOfClosure, LawsOfBytes):
     """The laws that every adapter keeps: inherit and give a pytest fixture `store`.
 
     `sizes` are the numbers of targets of law 5; a slow store may take fewer.

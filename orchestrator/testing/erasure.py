@@ -1,4 +1,4 @@
-"""Drives one erasure through one adapter as the engine would: pages, two passes of find, batches."""
+"""Drives one erasure through one adapter as the engine would: pages, passes of find, batches."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from orchestrator.testing.store import REVOKED
 
 A = TypeVar("A")
 MAX_PAGES = 1000
+MAX_PASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +84,19 @@ class Erasure:
         return pages
 
     def find(self) -> tuple[Target, ...]:
-        """Find in two passes: the second is told what the first has found."""
+        """Find in passes, each told what was found before, until one finds nothing new."""
         found: dict[Target, None] = {}
         known = self.known
-        for _ in range(2):
+        for _ in range(MAX_PASSES):
+            before = len(found)
             for page in _chunks(known) or [()]:
                 for holding in self._pages(self.adapter.find, self.order(known=page)):
                     found.update(dict.fromkeys(holding.targets))
+            if len(found) == before:
+                return tuple(found)
+            # What the sources named is looked from once more: a store may have been written to meanwhile.
             known = tuple(dict.fromkeys((*self.known, *found)))
-        return tuple(found)
+        raise AssertionError(f"no end of findings after {MAX_PASSES} passes")
 
     def erase(self, targets: Sequence[Target]) -> list[Erased]:
         """Erase pages of at most 1,000 targets, in batches of the adapter's size."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from orchestrator.domain.contract import Erased, EraseOrder, StorageAdapter, Target
 from orchestrator.domain.scope import Scope
@@ -23,7 +23,7 @@ class Record:
     """One thing that a user said.
 
     A source store uses `key`, `text` and `source`; a derived store keeps `text` as made from
-    `fact`. No two records of the suite share scope and key.
+    `fact`, which may be one of its own targets. No two records of the suite share scope and key.
     """
 
     scope: Scope
@@ -37,6 +37,8 @@ class StoreUnderTest(ABC):
     """One fresh, empty store with its adapter. An author implements it once for the whole suite."""
 
     adapter: StorageAdapter
+    is_built_upon: ClassVar[bool] = True
+    """False where nothing is ever made from what the store holds, as from a copy of a whole database."""
 
     @abstractmethod
     def plant(self, record: Record) -> None:

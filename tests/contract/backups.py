@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pytest
 
 from adapters.backup import BackupAdapter
+from adapters.backup.disk import SIDECARS
+from adapters.backup.folder import BOOK, MARKER
 from adapters.memory import MemoryAdapter
+from orchestrator import Target
 from orchestrator.testing import Record, StoreUnderTest
 from tests.contract.mutation import Orders, override
-from tests.contract.stores import Lines, context_in
+from tests.contract.stores import PATIENCE, Lines, context_in
 
 OTHER_TENANT = "decoy"
 OTHER_USER = "-decoy"
+_BESIDE: Final = (BOOK, MARKER, "manifest.json")
 _SOURCE = "INSERT INTO accepted_sources VALUES (?, ?, ?, ?, 'user_message', ?, 0)"
 _FACT = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 9e999, 1, 'live')"
 _REVOKED = """
@@ -29,10 +37,12 @@ class BackupUnderTest(StoreUnderTest):
     """Each copy holds one record of the suite, and two of others: with its ids in another tenant, and in its own."""
 
     adapter: BackupAdapter
+    is_built_upon = False
 
     def __init__(self, folder: Path) -> None:
         self._log = Lines()
-        self.disk, self.source = folder / "disk", folder / "memory.db"
+        self._folder, self.disk, self.source = folder, folder / "disk", folder / "memory.db"
+        self.file = self.disk / MARKER
         context = context_in(folder / "state", self._log)
         with closing(MemoryAdapter(context, url=f"sqlite:///{self.source}")) as memory:
             memory.chains.history  # noqa: B018 - opening it makes its tables
@@ -57,8 +67,9 @@ class BackupUnderTest(StoreUnderTest):
             live.execute("DELETE FROM accepted_sources")
 
     def raw(self) -> Mapping[str, bytes]:
-        found = {}
-        for path in self._files():
+        """Read the records of all copies; a file that is no copy, wherever it lies, is a record too many."""
+        found = {str(path.relative_to(self._folder)): path.read_bytes() for path in self._strays()}
+        for path in self.copies():
             rows = self._rows(path)
             decoys = [row for row in rows if row[0] == OTHER_TENANT or row[1].endswith(OTHER_USER)]
             assert sorted(decoys) == sorted(self._decoys[path.name]), "another's record in the same copy has changed"
@@ -71,7 +82,7 @@ class BackupUnderTest(StoreUnderTest):
         """Tell whether whoever restores any of the copies would be given the record."""
         scope = record.scope
         wanted = (scope.tenant, scope.user, scope.project, record.key)
-        return any(row[:4] == wanted and row[6] == record.text for path in self._files() for row in self._rows(path))
+        return any(row[:4] == wanted and row[6] == record.text for path in self.copies() for row in self._rows(path))
 
     @contextmanager
     def unreachable(self) -> Iterator[None]:
@@ -98,8 +109,23 @@ class BackupUnderTest(StoreUnderTest):
             manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "copies": []}))
             yield
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Look at the folder and go on with it; how long a scrub waits for that changes no law."""
+        with pytest.MonkeyPatch.context() as patience, self.adapter._folder.shared(time.monotonic()):
+            patience.setattr(self.adapter._files, "_patience", timedelta(seconds=PATIENCE))
+            yield
+
     def log(self) -> list[str]:
         return self._log.lines
+
+    def copies(self) -> list[Path]:
+        """Give the copies that were taken: each has to be there, as it holds what is others'."""
+        return [self.disk / name for name in sorted(self._decoys)]
+
+    def copy_of(self, target: Target) -> Path:
+        """Give the file of a target."""
+        return self.disk / f"{target.id}.db"
 
     def _insert(self, live: sqlite3.Connection, record: Record) -> list[tuple[Any, ...]]:
         scope, fact = record.scope, record.fact
@@ -129,8 +155,10 @@ class BackupUnderTest(StoreUnderTest):
 
         return revoke_and_find
 
-    def _files(self) -> list[Path]:
-        return sorted(path for path in self.disk.glob("*.db") if not path.name.startswith("."))
+    def _strays(self) -> list[Path]:
+        known = {self.source, *self.copies()} | {self.disk / name for name in _BESIDE}
+        known |= {path.with_name(path.name + end) for path in known for end in SIDECARS}
+        return [path for path in self._folder.rglob("*") if path.is_file() and path not in known]
 
     @staticmethod
     def _rows(path: Path) -> list[tuple[Any, ...]]:

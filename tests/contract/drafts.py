@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from adapters.drafts import DraftsAdapter, Fault, JobUnknown, MemoryChanged
+from adapters.drafts.step import KINDS
 from adapters.drafts.tables import metadata
 from adapters.memory import MemoryStore, physical
 from adapters.memory.engine import reading
@@ -54,6 +55,9 @@ class DraftsUnderTest(StoreUnderTest):
         _ = self.adapter.runtime  # makes the tables
 
     def plant(self, record: Record) -> None:
+        if record.fact.kind in KINDS:
+            self._build(record)
+            return
         scope, fact = record.scope, record.fact
         if not self.source.knows_source(scope, record.source):
             self.source.register_source(scope, record.source)
@@ -85,6 +89,20 @@ class DraftsUnderTest(StoreUnderTest):
             used += [(scope.tenant, h, "fact", record.fact.id, record.fact.version) for h in (f"job-{handle}", handle)]
         self.insert({"draft_jobs": jobs, "drafts": drafts, "draft_used": used})
         return None
+
+    def _build(self, record: Record) -> None:
+        """Write a draft that was made from another one, with all that is behind that, as a runner does."""
+        scope, handle = record.scope, f"upon-{record.fact.id}"
+        behind = self.run(
+            f"SELECT kind, id, version FROM draft_used WHERE tenant = {self.mark} AND handle = {self.mark}",  # noqa: S608
+            (scope.tenant, record.fact.id),
+        )
+        place = (scope.user, scope.project or "")
+        job = (scope.tenant, f"job-{handle}", *place, record.key, "open", 0, None, 0, None, None)
+        draft = (scope.tenant, handle, f"job-{handle}", *place, "collect", 0, f"{record.key}: {record.text}")
+        used = [(record.fact.kind, record.fact.id, record.fact.version), *behind]
+        rows = [(scope.tenant, handle, *target) for target in used]
+        self.insert({"draft_jobs": [job], "drafts": [draft], "draft_used": rows})
 
     def raw(self) -> Mapping[str, bytes]:
         found = {f"drafts:{row[0]}:{row[1]}": json.dumps(row).encode() for row in self.run("SELECT * FROM drafts")}

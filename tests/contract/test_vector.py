@@ -35,3 +35,9 @@ def test_what_has_slipped_by_the_guard_is_found_by_a_look(tmp_path: Path) -> Non
     store = SlippingThrough(tmp_path / "vector")
     with closing(store.adapter):
         TestVector().test_law_08_a_late_writer_is_refused_or_found(store)
+
+
+def test_what_was_made_from_a_point_behind_the_guard_is_found_by_a_look(tmp_path: Path) -> None:
+    store = SlippingThrough(tmp_path / "vector")
+    with closing(store.adapter):
+        TestVector().test_law_10_what_is_made_from_a_copy_later_is_seen(store)

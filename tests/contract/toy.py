@@ -110,7 +110,7 @@ class NotesUnderTest(StoreUnderTest):
         self.plant_all([record])
 
     def plant_all(self, records: Sequence[Record]) -> None:
-        self.adapter.add_all([(r.scope, r.text, f"fact:{r.fact.id}") for r in records])
+        self.adapter.add_all([(r.scope, r.text, f"{r.fact.kind}:{r.fact.id}") for r in records])
 
     def raw(self) -> Mapping[str, bytes]:
         lines = (self.adapter.folder / "notes.jsonl").read_bytes().splitlines()
@@ -145,7 +145,7 @@ class NotesUnderTest(StoreUnderTest):
 
 
 def _named(notes: Sequence[Note], order: EraseOrder) -> list[Note]:
-    known = {f"fact:{target.id}" for target in order.known}
+    known = {f"{target.kind}:{target.id}" for target in (*order.known, *order.targets)}
     scope = order.scope
     return [
         n

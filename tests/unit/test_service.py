@@ -133,8 +133,8 @@ def test_revoke_says_whether_anything_was_named(targets: int, page: int, outcome
     assert (receipt.outcome, receipt.expected, receipt.remaining) == (outcome, targets, targets)
 
 
-def tally(phase: Phase, adapter: str, *, find_pass: int = 0, unfinished: int = 0) -> Tally:
-    return Tally(adapter=adapter, phase=phase, find_pass=find_pass, unfinished=unfinished)
+def tally(phase: Phase, adapter: str, *, find_pass: int = 0, unfinished: int = 0, of_items: bool = False) -> Tally:
+    return Tally(adapter=adapter, phase=phase, find_pass=find_pass, unfinished=unfinished, of_items=of_items)
 
 
 def both(phase: Phase, *, find_pass: int = 0, unfinished: int = 0) -> tuple[Tally, ...]:
@@ -155,13 +155,14 @@ def standing(
         purpose=purpose,
         round=1,
         tallies=tallies,
-        found_in_first_pass=found,
+        found_in_last_pass=found,
         seen_present=present,
         open_windows=windows,
     )
 
 
 FOUND = both(Phase.FIND, find_pass=1)
+SECOND = both(Phase.FIND, find_pass=2)
 ERASED = (*FOUND, *both(Phase.ERASE))
 LOOKED = (*ERASED, *both(Phase.VERIFY))
 CLEANUP = JobState.DERIVED_CLEANUP
@@ -179,6 +180,14 @@ CLEANUP = JobState.DERIVED_CLEANUP
         (standing(JobState.SOURCE_REVOKED, *both(Phase.FIND, find_pass=1, unfinished=1)), []),
         (standing(JobState.SOURCE_REVOKED, *FOUND, found=True), [OpenFind(2, NAMES)]),
         (standing(JobState.SOURCE_REVOKED, *FOUND), [Move(CLEANUP), OpenErase(NAMES)]),
+        # Passes go on until one finds nothing new.
+        (standing(JobState.SOURCE_REVOKED, *FOUND, *SECOND, found=True), [OpenFind(3, NAMES)]),
+        (standing(JobState.SOURCE_REVOKED, *FOUND, *SECOND), [Move(CLEANUP), OpenErase(NAMES)]),
+        # Those that follow an item which a hold covered are none of them.
+        (
+            standing(JobState.SOURCE_REVOKED, *FOUND, tally(Phase.FIND, "memory", find_pass=2, of_items=True)),
+            [Move(CLEANUP), OpenErase(NAMES)],
+        ),
         (standing(CLEANUP, *FOUND), [OpenErase(NAMES)]),
         (standing(CLEANUP, *FOUND, *both(Phase.ERASE, unfinished=1)), []),
         (standing(CLEANUP, *ERASED), [OpenVerify(NAMES)]),
@@ -192,6 +201,7 @@ CLEANUP = JobState.DERIVED_CLEANUP
         (standing(JobState.CANCELLED), []),
         # An adapter that was registered while the job ran.
         (standing(CLEANUP, tally(Phase.FIND, "memory", find_pass=1)), [OpenFind(1, ("cache",))]),
+        (standing(CLEANUP, *FOUND, tally(Phase.FIND, "memory", find_pass=2)), [OpenFind(2, ("cache",))]),
         (
             standing(CLEANUP, *(tally(p, "memory", find_pass=1) for p in (Phase.FIND, Phase.ERASE, Phase.VERIFY))),
             [NewRound(NAMES)],
@@ -210,6 +220,7 @@ def test_preview_goes_through_find_alone_and_is_cancelled() -> None:
     assert preview(tally(Phase.FIND, "memory", unfinished=1)) == []
     assert preview(named) == [OpenFind(1, NAMES)]
     assert preview(named, *FOUND, found=True) == [OpenFind(2, NAMES)]
+    assert preview(named, *FOUND, *SECOND, found=True) == [OpenFind(3, NAMES)]
     assert preview(named, *FOUND) == [Move(JobState.CANCELLED)]
 
 
