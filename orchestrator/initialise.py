@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -35,44 +36,71 @@ every = "1h"           # how long what has expired may lie there; nobody is give
 [keys]
 tombstone = "file:keys/tombstone.json"
 reference = "file:keys/reference.key"
-
+"""
+SECTIONS = {
+    "memory": """\
 [adapters.memory]
 required = true
 require  = "physical"  # what `verified` needs of this store: that its files hold nothing of it; logical: its reads
 url      = "sqlite:///memory.db"
-
+""",
+    "vector": """\
+[adapters.vector]                    # vectors of facts, memories and reports
+required   = true
+require    = "physical"
+url        = "sqlite:///vectors.db"  # or a PostgreSQL with pgvector
+dimensions = 384
+""",
+    "cache": """\
 [adapters.cache]
 required = true
 require  = "logical"
 url      = "redis://127.0.0.1:0/0"   # port 0: `expunge up` starts its own and writes the port here
 prefix   = "cache"
+""",
+    "drafts": """\
+[adapters.drafts]                    # checkpoints and reports; the url is that of [adapters.memory]
+required = true
+require  = "physical"
+url      = "sqlite:///memory.db"
+""",
+    "backup": """\
+[adapters.backup]                    # copies of the source database: forgotten in each, or waited for
+required = true
+require  = "logical"
+manifest = "backups/manifest.json"
+source   = "memory.db"               # the file of [adapters.memory]
+""",
+}
+DEFAULT = ("memory", "cache")
+"""What a new configuration enables where nobody says otherwise; the other sections stand in it as comments."""
 
-# [adapters.vector]                    # vectors of facts and memories
-# required   = true
-# require    = "physical"
-# url        = "sqlite:///vectors.db"  # or a PostgreSQL with pgvector
-# dimensions = 384
 
-# [adapters.drafts]                    # checkpoints and reports; the url is that of [adapters.memory]
-# required = true
-# require  = "physical"
-# url      = "sqlite:///memory.db"
-
-# [adapters.backup]                    # copies of the source database: forgotten in each, or waited for
-# required = true
-# require  = "logical"
-# manifest = "backups/manifest.json"
-# source   = "memory.db"               # the file of [adapters.memory]
-"""
+def configuration(stores: Collection[str] = DEFAULT) -> str:
+    """Give the text of a new configuration that enables these stores; raises `InvalidRequest` for one it knows not."""
+    if unknown := sorted(set(stores) - SECTIONS.keys()):
+        message = f"{unknown[0]} is none of {', '.join(SECTIONS)}: add its section to {settings.FILE} yourself"
+        raise InvalidRequest(message, field="store")
+    sections = [text if name in stores else _commented(text) for name, text in SECTIONS.items()]
+    return "\n".join([TEMPLATE, *sections])
 
 
-def initialise(directory: Path) -> list[Path]:
+def _commented(section: str) -> str:
+    return "".join(f"# {line}\n" for line in section.splitlines())
+
+
+def initialise(directory: Path, stores: Collection[str] | None = None) -> list[Path]:
     """Write a state directory's configuration and keys; what is there stays. Give the files written.
 
-    A key that is missing beside a database in use raises `InvalidRequest`, and nothing is written.
+    `stores` are those that a new configuration enables. Raises `InvalidRequest`, and writes nothing, where
+    a configuration is there that says what is enabled, and where a key is missing beside a database in use.
     """
+    content = configuration(DEFAULT if stores is None else stores)
+    if stores is not None and (directory / settings.FILE).exists():
+        message = f"{directory / settings.FILE} is there and says which stores are enabled: add the section to it"
+        raise InvalidRequest(message, field="store")
     make_private(directory)
-    config = settings.read(directory, template=TEMPLATE)
+    config = settings.read(directory, template=content)
     keys = {
         directory / path: text
         for named, text in (
@@ -90,7 +118,7 @@ def initialise(directory: Path) -> list[Path]:
         )
         raise InvalidRequest(message, field="keys")
     written = []
-    for path, text in {directory / settings.FILE: TEMPLATE, **keys}.items():
+    for path, text in {directory / settings.FILE: content, **keys}.items():
         if not path.exists():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             make_file(path, text)

@@ -20,7 +20,7 @@ from orchestrator import settings
 from orchestrator.bootstrap import Control
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
-from orchestrator.initialise import initialise
+from orchestrator.initialise import DEFAULT, SECTIONS, initialise
 from orchestrator.registry import installed
 from orchestrator.state_directory import databases, held
 from orchestrator.store import migrate as schema
@@ -40,10 +40,21 @@ def add_to(app: typer.Typer) -> None:
     app.command()(up)
 
 
-def init(directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag of the command line
+def init(
+    stores: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--store",
+            metavar="NAME",
+            help=f"Enable this store, once for each: {', '.join(SECTIONS)}. Without it: {', '.join(DEFAULT)}.",
+        ),
+    ] = None,
+    directory: StateDir = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
     """Write a state directory: configuration, keys and the control database. What is there stays."""
     where = settings.state_dir(directory)
-    written = [str(path) for path in initialise(where)]
+    written = [str(path) for path in initialise(where, stores)]
     # Where a store holds data, a missing control database was lost: an empty one must not take its place unseen.
     with opened(where, create=not databases(where)) as control:
         schema.upgrade(control.database)

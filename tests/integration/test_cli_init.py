@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
 from pathlib import Path
@@ -128,3 +129,23 @@ def test_keys_that_the_environment_holds_are_not_written(tmp_path: Path) -> None
     )
     assert (code, error) == (0, "")
     assert not (tmp_path / "state" / "keys").exists()
+
+
+def test_stores_that_are_named_are_enabled_and_the_others_stand_as_comments(tmp_path: Path) -> None:
+    run, few = Shell(tmp_path / "all"), Shell(tmp_path / "few")
+    every = ("memory", "vector", "cache", "drafts", "backup")
+    assert run("init", *(word for name in every for word in ("--store", name)))[0] == 0
+    assert few("init")[0] == 0
+
+    def enabled(shell: Shell) -> set[str]:
+        told = json.loads(shell("adapters", "--json")[1])["adapters"]
+        return {adapter["name"] for adapter in told if adapter["enabled"]}
+
+    assert enabled(run) == set(every)
+    assert enabled(few) == {"memory", "cache"}
+    assert "# [adapters.vector]" in (few.state / "expunge.toml").read_text()
+    code, _, error = few("init", "--store", "vector")
+    assert (code, "says which stores are enabled" in error) == (2, True)
+    code, _, error = Shell(tmp_path / "none")("init", "--store", "vectors")
+    assert (code, "vectors is none of memory, vector" in error) == (2, True), error
+    assert not (tmp_path / "none").exists()
