@@ -64,15 +64,22 @@ def restore(
         name = "in place" if copy is None else copy.name
         control.ledger.note_restore(name, tombstones=marks.count, erased=replayed.erased, began=began)
         told = {"epoch": control.ledger.epoch(adapter), "tombstones": marks.count, "erased": replayed.erased}
+        unknown = sorted(map(str, control.ledger.unknown_jobs(replayed.jobs)))
     finally:
         control.close()
     if as_json:
-        typer.echo(json.dumps(told, indent=2))
-        return
-    typer.echo(
-        f"restored: {told['tombstones']} tombstones were merged, {told['erased']} records that had been forgotten "
-        "are erased"
-    )
+        typer.echo(json.dumps({**told, "unknown_jobs": unknown}, indent=2))
+    else:
+        typer.echo(
+            f"restored: {told['tombstones']} tombstones were merged, {told['erased']} records that had been forgotten "
+            "are erased"
+        )
+    if unknown:
+        message = (
+            f"{len(unknown)} jobs that this source has revoked for are not in the control database: what they hid is "
+            "erased here, other stores may hold copies. File these requests again: " + ", ".join(unknown)
+        )
+        typer.echo(message, err=True)
 
 
 def _known(control: Control, adapter: str) -> str:

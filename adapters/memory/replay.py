@@ -31,6 +31,7 @@ from adapters.memory.tables import (
     fact_revisions,
     facts,
     record_prints,
+    source_revocations,
     source_tombstones,
     tenant_positions,
 )
@@ -55,7 +56,8 @@ def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int)
     erased += drop_orphans(connection)
     _raise(connection, tenants, epoch * RANGE)
     enter(connection, epoch)
-    return Replayed(erased=erased)
+    jobs = connection.execute(sa.select(source_revocations.c.job)).scalars()
+    return Replayed(erased=erased, jobs=frozenset(map(UUID, jobs)))
 
 
 def _merge(connection: sa.Connection, tombstones: Marks) -> set[str]:

@@ -36,9 +36,13 @@ class ExpiringSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """What bringing a restored source up to date came to: records of it that had been forgotten and went."""
+    """What bringing a restored source up to date came to.
+
+    `erased` are the records of it that had been forgotten and went, `jobs` all whose revocations it holds.
+    """
 
     erased: int
+    jobs: frozenset[UUID] = frozenset()
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
+from orchestrator.store.among import among
 from orchestrator.store.clock import micros
 from orchestrator.store.follow import NewUnit, open_units
 
@@ -24,6 +25,12 @@ _j = t.jobs.c
 Key = tuple[str, str]
 ANYTHING: Final = "*"
 _TAKE_TURNS: Final = sa.text("SELECT pg_advisory_xact_lock(7309453, 1)")
+
+
+def unknown(connection: sa.Connection, ids: Collection[UUID]) -> frozenset[UUID]:
+    """Name those of these ids that are of no job."""
+    known = connection.execute(sa.select(_j.id).where(among(_j.id)), {"ids": [str(i) for i in ids]}).scalars()
+    return frozenset(ids) - {UUID(i) for i in known}
 
 
 def accept(

@@ -213,6 +213,11 @@ class SqlLedger:
         with self.engine.begin() as connection:
             yield from epochs.tombstones(connection)
 
+    def unknown_jobs(self, ids: Collection[UUID]) -> frozenset[UUID]:
+        """Name those of these ids that are of no job."""
+        with self.engine.begin() as connection:
+            return accepting.unknown(connection, ids)
+
     def note_restore(self, copy: str, *, tombstones: int, erased: int, began: datetime) -> None:
         """Write down that a copy was restored and brought up to date."""
         with self.engine.begin() as connection:

@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
-import sqlalchemy as sa
-import typer
-from typer.testing import CliRunner
 
 from adapters.memory import MemoryAdapter, epoch
 from adapters.memory.replay import RANGE
 from orchestrator import (
     GateRefused,
     InvalidRequest,
-    Replayed,
     Scope,
     Selector,
     SelectorKind,
@@ -29,89 +23,13 @@ from orchestrator import (
     bootstrap,
 )
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
 from orchestrator.service.expire import look
-from tests.integration.jobs_harness import ANNA, BERTA, RENEWED, SUBJECT, TEXTS, Deployment, Died, deployment, scope_of
-from workers.restore import restore
+from orchestrator.testing.erasure import Erasure
+from tests.integration.jobs_harness import ANNA, BERTA, RENEWED, SUBJECT, TEXTS, Died, deployment, scope_of
+from tests.integration.restore_harness import ERASED, PASSPORT, Snapshots, cli, recalled, run, snapshots
 
-__all__ = ["deployment"]
-
-ERASED = (JobState.COMPLETED, Result.ERASED)
-PASSPORT = "The passport number is P1234567."
-
-
-@dataclass
-class Snapshots:
-    """Copies of the source database: a file, or all of its rows on a server."""
-
-    made: Deployment
-    folder: Path
-    rows: dict[str, list[tuple[str, list[Any]]]] = field(default_factory=dict)
-
-    @property
-    def is_file(self) -> bool:
-        return self.made.memory._url.get_backend_name() == "sqlite"
-
-    def take(self, name: str) -> None:
-        if self.is_file:
-            with (
-                closing(sqlite3.connect(str(self.made.memory._url.database))) as source,
-                closing(sqlite3.connect(self.folder / name)) as target,
-            ):
-                source.backup(target)
-            return
-        self.rows[name] = [(table, self.made.rows(f"SELECT * FROM {table}")) for table in TABLES]  # noqa: S608 - ours
-
-    def put_back(self, name: str) -> Replayed:
-        ledger = self.made.control.ledger
-        begin = partial(ledger.raise_epoch, "memory")
-        if self.is_file:
-            return self.made.memory.restore(self.folder / name, ledger.tombstones(), begin)
-        self.by_hand(name)
-        return self.made.memory.restore(None, ledger.tombstones(), begin)
-
-    def by_hand(self, name: str) -> None:
-        """Put the copy in its place as somebody does who knows nothing of epochs and tombstones."""
-        if self.is_file:
-            with (
-                closing(sqlite3.connect(self.folder / name)) as source,
-                closing(sqlite3.connect(str(self.made.memory._url.database))) as target,
-            ):
-                source.backup(target)
-            return
-        with sa.create_engine(self.made.memory._url, poolclass=sa.NullPool).begin() as connection:
-            for table, _ in reversed(self.rows[name]):
-                connection.exec_driver_sql(f"DELETE FROM {table}")  # noqa: S608 - tables of ours
-            for table, rows in self.rows[name]:
-                for row in rows:
-                    marks = ", ".join(["%s"] * len(row))
-                    connection.exec_driver_sql(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608 - as above
-
-
-TABLES = [
-    *("source_epoch", "tenant_positions", "accepted_sources", "source_ancestry", "facts", "fact_revisions"),
-    *("fact_high_water", "source_tombstones", "source_revocations", "revocation_targets", "revocation_left"),
-    *("record_prints", "confirmations", "memories", "memory_tenants", "deletions", "deletion_tenants"),
-]
-
-
-@pytest.fixture
-def snapshots(deployment: Deployment, tmp_path: Path) -> Snapshots:
-    deployment.tell(ANNA)
-    deployment.tell(BERTA)
-    return Snapshots(deployment, tmp_path)
-
-
-def run(made: Deployment, selector: Selector = SUBJECT) -> str:
-    job = made.file(selector)
-    made.run()
-    assert made.ended(job) == ERASED
-    return job
-
-
-def recalled(made: Deployment) -> list[str]:
-    return [m.text for m in made.memory.chains.recall(ANNA, "passport number seat eats fish aisle", 20)]
+__all__ = ["deployment", "snapshots"]
 
 
 @pytest.mark.req("R149")
@@ -305,15 +223,6 @@ def test_copy_that_is_none_is_refused_and_nothing_has_changed(snapshots: Snapsho
     assert recalled(made)
 
 
-def cli(made: Deployment, *words: str) -> tuple[int, str]:
-    app = typer.Typer()
-    app.command()(restore)
-    done = CliRunner().invoke(app, [*words, "--dir", str(made.control.settings.state_dir)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.output
-
-
 def test_command_tells_what_it_has_done_and_asks_before_it_does(snapshots: Snapshots) -> None:
     made = snapshots.made
     snapshots.take("copy")
@@ -334,6 +243,24 @@ def test_command_tells_what_it_has_done_and_asks_before_it_does(snapshots: Snaps
     for wrong in ([], ["copy", "--in-place"]):
         with pytest.raises(InvalidRequest, match="--in-place"):
             cli(made, *wrong)
+
+
+def test_jobs_that_the_control_database_has_lost_are_named(snapshots: Snapshots) -> None:
+    """What they asked for cannot be told from a revocation: whoever files requests has to file these again."""
+    made = snapshots.made
+    known = run(made, Selector(kind=SelectorKind.KEY, value="colour"))
+    lost = Erasure(
+        adapter=made.memory, scope=replace(scope_of(ANNA), project=None), selector=SUBJECT, now=made.control.clock.now
+    ).order()
+    made.memory.revoke([lost])
+    snapshots.take("copy")
+    assert recalled(made) == []
+    words = [str(snapshots.folder / "copy")] if snapshots.is_file else ["--in-place"]
+    code, said = cli(made, *words, "--yes", "--json")
+    assert (code, json.loads(said[said.index("{\n") : said.rindex("}") + 1])["unknown_jobs"]) == (0, [str(lost.job)])
+    assert "File these requests again" in said
+    assert known not in said
+    assert made.texts(ANNA) == [], "what the lost job hid is erased"
 
 
 @pytest.mark.case(131)
