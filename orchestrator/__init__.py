@@ -8,6 +8,7 @@ from pathlib import Path
 from orchestrator.domain.abilities import (
     Expired,
     ExpiringSource,
+    InFiles,
     PhysicalStore,
     Replayed,
     RestorableSource,
@@ -85,6 +86,7 @@ __all__ = [
     "Gate",
     "GateRefused",
     "Holding",
+    "InFiles",
     "InvalidRequest",
     "Keyring",
     "KeyringUnusable",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from orchestrator.domain.contract import Role, StorageAdapter
-from orchestrator.domain.errors import InvalidRequest
+from orchestrator.domain.contract import EraseOrder, Role, StorageAdapter
+from orchestrator.domain.errors import DeadlinePassed, InvalidRequest
 from orchestrator.domain.ports import Clock
 from orchestrator.gate.decide import Gate
 from orchestrator.scan.fingerprints import Fingerprinter
@@ -45,6 +45,21 @@ class AdapterContext:
     call_timeout: timedelta = timedelta(seconds=30)
     fingerprinter: Fingerprinter | None = None
     epoch: Callable[[str], int] | None = None
+
+    def in_time(self, orders: Collection[EraseOrder]) -> None:
+        """Raise `DeadlinePassed` where the deadline of one of these orders is over: nothing may be changed any more."""
+        now = self.clock.now()
+        if any(now > order.deadline for order in orders):
+            raise DeadlinePassed
+
+    def left(self, orders: Collection[EraseOrder]) -> timedelta:
+        """Give how long it is until the first deadline of these orders, without any `call_timeout`.
+
+        Raises `DeadlinePassed` as `in_time` does.
+        """
+        self.in_time(orders)
+        now = self.clock.now()
+        return min((max(order.deadline - now, timedelta()) for order in orders), default=self.call_timeout)
 
 
 class AdapterFactory(Protocol):

@@ -7,11 +7,9 @@ a copy that was begun is never missed; log lines carry handles, ids and counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from adapters.backup import erase as erasing
 from adapters.backup import find as finding
@@ -25,10 +23,10 @@ from adapters.backup.physical import CopiesFiles
 from adapters.backup.revoked import revoked
 from adapters.backup.standing import Standing, standing
 from adapters.backup.windows import Windows
-from orchestrator import AdapterContext, DeadlinePassed, Erased, EraseOrder, Holding, Role, ScrubReport, Seen
+from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Role, Seen
 
 
-class BackupAdapter:
+class BackupAdapter(InFiles):
     """Copies of the source database in a folder with a manifest; `take` and `copies` are for people and schedules."""
 
     name = settings.NAME
@@ -44,7 +42,6 @@ class BackupAdapter:
         self._folder = Folder(chosen.manifest, is_ours=is_ours)
         self._windows = Windows(self._folder)
         self._files = CopiesFiles(self._folder, context.call_timeout)
-        self.file_group = self._files.file_group
 
     def take(self, policy: Policy = Policy.REWRITE, keep_until: datetime | None = None) -> Copy:
         """Take a copy of the source database; a copy with the policy window goes at `keep_until`."""
@@ -104,42 +101,14 @@ class BackupAdapter:
         with translated(), self._folder.shared(self._until([])) as known:
             return self._windows.closed(known, handles, self._context.clock.now())
 
-    def scrub(self) -> ScrubReport:
-        """Take away what a crash has left; copies are scrubbed as they are rewritten."""
-        with translated():
-            return self._files.scrub()
-
-    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
-        """Give the copies that may be edited, and keep them still meanwhile."""
-        return self._files.live_files()
-
-    def live_values(self) -> Iterable[bytes]:
-        """Give the texts of all records in them."""
-        return self._files.live_values()
-
-    def plant(self, marker: bytes) -> None:
-        """Store a marker of a scan."""
-        with translated():
-            self._files.plant(marker)
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-        with translated():
-            self._files.uproot(marker)
-
     def close(self) -> None:
         """Give back nothing: between two calls nothing is open."""
 
     def _timekeeper(self, orders: Sequence[EraseOrder]) -> Callable[[], None]:
         """Give what is called before every copy; it is called once here."""
-        in_time = partial(self._in_time, [order.deadline for order in orders])
+        in_time = partial(self._context.in_time, orders)
         in_time()
         return in_time
-
-    def _in_time(self, deadlines: Sequence[datetime]) -> None:
-        now = self._context.clock.now()
-        if any(now > deadline for deadline in deadlines):
-            raise DeadlinePassed
 
     def _until(self, orders: Sequence[EraseOrder]) -> float:
         """Give the monotonic time until which a lock may be waited for: no longer than the first deadline allows."""

@@ -37,6 +37,7 @@ class CopiesFiles:
         self._marker = folder.root / MARKER
         self.file_group = f"backup-{hashlib.sha256(str(folder.root).encode()).hexdigest()[:16]}"
 
+    @translated()
     def scrub(self) -> ScrubReport:
         """Take away what a crash has left; a copy itself was written anew when something was erased from it."""
         try:
@@ -68,6 +69,7 @@ class CopiesFiles:
                 except Unreadable:
                     continue  # it explains nothing that is seen elsewhere
 
+    @translated()
     def plant(self, marker: bytes) -> None:
         """Store a marker in the place of any earlier one."""
         with self._folder.alone(self._until()), ready(self._folder, self._marker) as work:
@@ -76,6 +78,7 @@ class CopiesFiles:
                 database.execute("INSERT INTO scan_markers VALUES (?)", (marker.decode(),))
             disk.move_over(work, self._marker)
 
+    @translated()
     def uproot(self, marker: bytes) -> None:
         """Take a marker away, unless a later scan has put its own there."""
         with self._folder.alone(self._until()):

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from orchestrator import InvalidRequest
+from orchestrator.options import AdapterOptions
 
 NAME: Final = "cache"
 DEFAULT_URL: Final = "redis://127.0.0.1:0/0"
 
 
-class Options(BaseModel):
+class Options(AdapterOptions):
     """The options of the cache adapter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: str = Field(default=DEFAULT_URL, repr=False, description="Redis; port 0 is the embedded server's")
     prefix: str = Field(default=NAME, pattern=r"^[a-z0-9-]{1,32}\z", description="first part of every key")
@@ -36,12 +34,7 @@ class Options(BaseModel):
 
 def read(options: dict[str, object]) -> Options:
     """Check the options; a wrong one raises `InvalidRequest` that names it and what is allowed."""
-    try:
-        return Options.model_validate(options)
-    except ValidationError as error:
-        wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
-        message = f"adapter {NAME}: option {wrong} is not valid (allowed: {', '.join(Options.model_fields)})"
-        raise InvalidRequest(message, field=f"adapters.{NAME}.{wrong}") from None
+    return Options.read(NAME, options)
 
 
 def wants_embedded(url: str) -> bool:

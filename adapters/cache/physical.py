@@ -20,6 +20,7 @@ import redis
 
 from adapters.cache.connection import translated
 from adapters.cache.keys import Keys
+from adapters.cache.options import NAME
 from orchestrator import AdapterContext, Residual, Scrubbed, ScrubReport
 
 POLL: Final = 0.02
@@ -30,7 +31,7 @@ _PART: Final = re.compile(r'^file "?(.+?)"? seq \d+ type ([bih])$', re.MULTILINE
 _UNSEEN: Final = frozenset({Residual.APPEND_ONLY_LOG, Residual.SNAPSHOT})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ServerFiles:
     """The files in `folder`, the server's `dir` as this host sees it; without one nothing can be said of them.
 
@@ -41,6 +42,7 @@ class ServerFiles:
     keys: Keys
     folder: Path | None
     context: AdapterContext
+    file_group: str = NAME
 
     def scrub(self) -> ScrubReport:
         """Have the snapshot and the command log written anew, and wait for both; forget the slow commands."""

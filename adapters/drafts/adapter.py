@@ -7,12 +7,10 @@ that either all of it is done or nothing; log lines carry ids and counts, never 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr
 
 from adapters.drafts import erase as erasing
 from adapters.drafts import find as finding
@@ -21,35 +19,33 @@ from adapters.drafts.masters import DraftMasters
 from adapters.drafts.runtime import DraftRuntime
 from adapters.drafts.schema import is_here
 from adapters.memory.adapter import NAME as SOURCE
-from adapters.memory.engine import BUSY_MS, checkpoint, database_of, open_engine, parse, reading, writing
+from adapters.memory.calls import deciding, wait_ms
+from adapters.memory.engine import checkpoint, database_of, open_engine, parse, reading
 from adapters.memory.epoch import Epoch
 from adapters.memory.physical import SourceFiles
 from orchestrator import (
     AdapterContext,
-    DeadlinePassed,
     Erased,
     EraseOrder,
     Holding,
-    InvalidRequest,
+    InFiles,
     Role,
-    ScrubReport,
     Seen,
 )
+from orchestrator.options import AdapterOptions
 
 NAME: Final = "drafts"
 
 
-class Options(BaseModel):
+class Options(AdapterOptions):
     """What an operator may set for this adapter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: SecretStr = Field(
         default=SecretStr("sqlite:///memory.db"), description="the source database: what [adapters.memory] url says"
     )
 
 
-class DraftsAdapter:
+class DraftsAdapter(InFiles):
     """Checkpoints and reports of draft jobs. `runtime` is the library that applications work with."""
 
     name = NAME
@@ -59,13 +55,12 @@ class DraftsAdapter:
     def __init__(self, context: AdapterContext, **options: object) -> None:
         """Check the options; the database is opened by the first call."""
         self._context = context
-        self._url = parse(_options(options).url.get_secret_value())
+        self._url = parse(Options.read(NAME, options).url.get_secret_value())
         self._residuals = database_of(self._url).RESIDUALS
         known = context.epoch
         self._engine = open_engine(self._url, None if known is None else Epoch(partial(known, SOURCE)))
         # The files are the source's, and bear its name: one scrub of them runs at a time and serves both adapters.
         self._files = SourceFiles(self._engine, context)
-        self.file_group = self._files.file_group
 
     @cached_property
     def runtime(self) -> DraftRuntime:
@@ -79,16 +74,13 @@ class DraftsAdapter:
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the drafts made from what is known, or all of the scope for a subject; reads only."""
-        with reading(self._engine, wait_ms=min(self._left_ms(orders), BUSY_MS)) as connection:
+        with reading(self._engine, wait_ms=wait_ms(self._context, orders)) as connection:
             return finding.find(connection, orders)
 
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Delete exactly the targets of each order, all orders in one transaction."""
-        left_ms, tenants = self._left_ms(orders), {order.scope.tenant for order in orders}
-        with writing(self._engine, tenants, wait_ms=min(left_ms, BUSY_MS), call_ms=left_ms) as connection:
-            self._in_time(orders)
+        with deciding(self._engine, self._context, orders) as connection:
             answers = erasing.erase(connection, orders, self._residuals)
-            self._in_time(orders)
         for order, answer in zip(orders, answers, strict=True):
             self._context.log.info("drafts.erased", job_id=str(order.job), erased=answer.erased)
         if any(answer.erased for answer in answers) and not checkpoint(self._engine):
@@ -97,15 +89,7 @@ class DraftsAdapter:
 
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
         """Count what remains, by hand-written SQL on a connection of its own."""
-        return verifying.verify(self._url, orders, wait_ms=min(self._left_ms(orders), BUSY_MS))
-
-    def scrub(self) -> ScrubReport:
-        """Rewrite the source database's files without what was deleted."""
-        return self._files.scrub()
-
-    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
-        """Give the source database's files, and keep them still meanwhile."""
-        return self._files.live_files()
+        return verifying.verify(self._url, orders, wait_ms=wait_ms(self._context, orders))
 
     def live_values(self) -> Iterator[bytes]:
         """Give the texts that live in the same files: of the source, and of all drafts."""
@@ -113,35 +97,6 @@ class DraftsAdapter:
             is_here(connection)  # of another version, they would not be told as what they are
         yield from self._files.live_values()
 
-    def plant(self, marker: bytes) -> None:
-        """Store a marker of a scan."""
-        self._files.plant(marker)
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-        self._files.uproot(marker)
-
     def close(self) -> None:
         """Give back connections."""
         self._engine.dispose()
-
-    def _left_ms(self, orders: Sequence[EraseOrder]) -> int:
-        """Give how long it is until the first deadline."""
-        self._in_time(orders)
-        now = self._context.clock.now()
-        left = min((int((order.deadline - now).total_seconds() * 1000) for order in orders), default=BUSY_MS)
-        return max(0, left)
-
-    def _in_time(self, orders: Sequence[EraseOrder]) -> None:
-        now = self._context.clock.now()
-        if any(now > order.deadline for order in orders):
-            raise DeadlinePassed
-
-
-def _options(options: dict[str, object]) -> Options:
-    try:
-        return Options.model_validate(options)
-    except ValidationError as error:
-        wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
-        message = f"adapter {NAME}: option {wrong} is not valid (allowed: {', '.join(Options.model_fields)})"
-        raise InvalidRequest(message, field=f"adapters.{NAME}.{wrong}") from None

@@ -1,4 +1,4 @@
-"""The files of the source database: scrubbed once for many jobs, kept still while they are looked at.
+"""The files of a database: scrubbed once for many jobs, kept still while they are looked at.
 
 A SQLite file can be rewritten and looked at. PostgreSQL's can not, by a client: what stays
 there is named.
@@ -7,7 +7,8 @@ there is named.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,16 +26,16 @@ _OTHERS: Final = ("memories", "drafts")
 """Tables of the same file that hold texts, where they are there: one column of theirs is called so."""
 
 
-class SourceFiles:
-    """What the engine asks of a source database whose bytes it looks at."""
+class DatabaseFiles(ABC):
+    """What the engine asks of a database whose bytes it looks at."""
 
-    def __init__(self, engine: sa.Engine, context: AdapterContext) -> None:
-        """Bind it to the database; nothing is opened."""
+    def __init__(self, name: str, engine: sa.Engine, context: AdapterContext) -> None:
+        """Bind it to the database, whose group of files begins with `name`; nothing is opened."""
         self._engine, self._context = engine, context
         self._path = Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
         # A name of the files that says nothing of where they lie, or of who may open them.
         place = engine.url.set(password=None).render_as_string()
-        self.file_group = f"source-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
+        self.file_group = f"{name}-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
     def scrub(self) -> ScrubReport:
         """Rewrite the file without what was deleted; unsupported where it is no file of ours."""
@@ -52,15 +53,9 @@ class SourceFiles:
         with sqlite_files.kept_still(self._path, wait_ms=WAIT_MS) as files:
             yield files
 
-    def live_values(self) -> Iterator[bytes]:
-        """Give the texts of all live records, as the file holds them."""
-        with reading(self._engine) as connection:
-            values = sa.select(facts.c.value).where(facts.c.value.is_not(None))
-            yield from (str(value).encode() for (value,) in connection.execute(values))
-            for table in _OTHERS:
-                if sa.inspect(connection).has_table(table):
-                    texts = connection.exec_driver_sql(f"SELECT text FROM {table}")  # noqa: S608 - names of ours
-                    yield from (str(text).encode() for (text,) in texts)
+    @abstractmethod
+    def live_values(self) -> Iterable[bytes]:
+        """Give the values of all live records, as the file holds them."""
 
     def plant(self, marker: bytes) -> None:
         """Store a marker as a live record; those that a scan has left which died are taken away."""
@@ -79,3 +74,21 @@ class SourceFiles:
         with writing(self._engine, []) as connection:
             markers = sa.table(_MARKERS, sa.column("marker"))
             connection.execute(markers.delete().where(markers.c.marker == marker.decode()))
+
+
+class SourceFiles(DatabaseFiles):
+    """The files of the source database."""
+
+    def __init__(self, engine: sa.Engine, context: AdapterContext) -> None:
+        """Bind it to the database; nothing is opened."""
+        super().__init__("source", engine, context)
+
+    def live_values(self) -> Iterator[bytes]:
+        """Give the texts of all live records, as the file holds them."""
+        with reading(self._engine) as connection:
+            values = sa.select(facts.c.value).where(facts.c.value.is_not(None))
+            yield from (str(value).encode() for (value,) in connection.execute(values))
+            for table in _OTHERS:
+                if sa.inspect(connection).has_table(table):
+                    texts = connection.exec_driver_sql(f"SELECT text FROM {table}")  # noqa: S608 - names of ours
+                    yield from (str(text).encode() for (text,) in texts)

@@ -7,15 +7,14 @@ is through; log lines carry ids and counts, never the URL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import sqlalchemy as sa
 
 from adapters.memory.batch import change
-from adapters.memory.engine import BUSY_MS, checkpoint, database_of, parse, reading, writing
+from adapters.memory.calls import deciding, wait_ms
+from adapters.memory.engine import checkpoint, database_of, parse, reading
 from adapters.vector import erase as erasing
 from adapters.vector import find as finding
 from adapters.vector import options as settings
@@ -25,10 +24,10 @@ from adapters.vector.guard import Masters
 from adapters.vector.index import VectorIndex
 from adapters.vector.physical import IndexFiles
 from adapters.vector.tables import probes
-from orchestrator import AdapterContext, DeadlinePassed, Erased, EraseOrder, Holding, Role, ScrubReport, Seen
+from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Role, Seen
 
 
-class VectorAdapter:
+class VectorAdapter(InFiles):
     """Points that were made from records. `index` gives the library that applications fill and ask."""
 
     name = settings.NAME
@@ -44,7 +43,6 @@ class VectorAdapter:
         self._residuals = database_of(self._url).RESIDUALS
         self._engine = open_engine(self._url, chosen.dimensions)
         self._files = IndexFiles(self._engine, context)
-        self.file_group = self._files.file_group
 
     def index(self, *masters: Masters) -> VectorIndex:
         """Give the index for writers and readers; `masters` are the sources of what points are made from."""
@@ -53,12 +51,12 @@ class VectorAdapter:
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List what was made from what is known, or all of the scope for a subject; reads only."""
-        with reading(self._engine, wait_ms=self._wait_ms(orders)) as connection:
-            return finding.find(connection, self._context, orders, partial(self._in_time, orders))
+        with reading(self._engine, wait_ms=wait_ms(self._context, orders)) as connection:
+            return finding.find(connection, self._context, orders, partial(self._context.in_time, orders))
 
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Delete exactly the targets of each order, all orders in one transaction."""
-        with self._writing(orders) as connection:
+        with deciding(self._engine, self._context, orders) as connection:
             answers = erasing.erase(connection, self._context.gate, orders, self._residuals)
         for order, answer in zip(orders, answers, strict=True):
             self._context.log.info("points.erased", job_id=str(order.job), erased=answer.erased)
@@ -68,38 +66,18 @@ class VectorAdapter:
 
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
         """Count what remains, by hand-written SQL and by the neighbourhood of what was erased."""
-        with self._writing(orders):
+        with deciding(self._engine, self._context, orders):
             pass  # A writer that the guard let in before the source revoked holds this lock until it has committed.
         seen = verifying.verify(
             self._url,
             self._context.gate,
             orders,
             dimensions=self._dimensions,
-            wait_ms=self._wait_ms(orders),
-            in_time=partial(self._in_time, orders),
+            wait_ms=wait_ms(self._context, orders),
+            in_time=partial(self._context.in_time, orders),
         )
         self._forget_probes([order for order, answer in zip(orders, seen, strict=True) if answer == Seen()])
         return seen
-
-    def scrub(self) -> ScrubReport:
-        """Rewrite the database's files without what was deleted."""
-        return self._files.scrub()
-
-    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
-        """Give the database's files, and keep them still meanwhile."""
-        return self._files.live_files()
-
-    def live_values(self) -> Iterable[bytes]:
-        """Give the vectors of all points."""
-        return self._files.live_values()
-
-    def plant(self, marker: bytes) -> None:
-        """Store a marker of a scan."""
-        self._files.plant(marker)
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-        self._files.uproot(marker)
 
     def close(self) -> None:
         """Give back connections."""
@@ -109,33 +87,8 @@ class VectorAdapter:
         """Take the sketches away of what was seen to be gone: a repeat of this look goes without them."""
         rows = sorted({(order.scope.tenant, target.id) for order in orders for target in order.targets})
         if rows:
-            with self._writing(orders) as connection:
+            with deciding(self._engine, self._context, orders) as connection:
                 change(connection, erasing.HANDLE, rows, _no_longer)
-
-    @contextmanager
-    def _writing(self, orders: Sequence[EraseOrder]) -> Iterator[sa.Connection]:
-        tenants = {order.scope.tenant for order in orders}
-        left_ms = self._left_ms(orders)
-        with writing(self._engine, tenants, wait_ms=min(left_ms, BUSY_MS), call_ms=left_ms) as connection:
-            self._in_time(orders)
-            yield connection
-            self._in_time(orders)
-
-    def _wait_ms(self, orders: Sequence[EraseOrder]) -> int:
-        """Give how long a lock may be waited for: no longer than the first deadline allows."""
-        return min(self._left_ms(orders), BUSY_MS)
-
-    def _left_ms(self, orders: Sequence[EraseOrder]) -> int:
-        """Give how long it is until the first deadline."""
-        self._in_time(orders)
-        now = self._context.clock.now()
-        left = min((int((order.deadline - now).total_seconds() * 1000) for order in orders), default=BUSY_MS)
-        return max(0, left)
-
-    def _in_time(self, orders: Sequence[EraseOrder]) -> None:
-        now = self._context.clock.now()
-        if any(now > order.deadline for order in orders):
-            raise DeadlinePassed
 
 
 def _no_longer(given: sa.FromClause) -> sa.Delete:

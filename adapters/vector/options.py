@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr
 
-from orchestrator import InvalidRequest
+from orchestrator.options import AdapterOptions
 
 NAME: Final = "vector"
 _FILE: Final = "sqlite:///"
@@ -15,10 +15,8 @@ MAX_DIMENSIONS: Final = 2_000
 """More than that the graph of PostgreSQL does not take."""
 
 
-class Options(BaseModel):
+class Options(AdapterOptions):
     """The options of the vector adapter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: SecretStr = Field(
         default=SecretStr("sqlite:///vectors.db"), description="SQLite file, or URL of a PostgreSQL with pgvector"
@@ -28,12 +26,7 @@ class Options(BaseModel):
 
 def read(options: dict[str, object]) -> Options:
     """Check the options; a wrong one raises `InvalidRequest` that names it and what is allowed."""
-    try:
-        return Options.model_validate(options)
-    except ValidationError as error:
-        wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
-        message = f"adapter {NAME}: option {wrong} is not valid (allowed: {', '.join(Options.model_fields)})"
-        raise InvalidRequest(message, field=f"adapters.{NAME}.{wrong}") from None
+    return Options.read(NAME, options)
 
 
 def located(url: str, state_dir: Path) -> str:

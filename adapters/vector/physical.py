@@ -1,56 +1,24 @@
-"""The files of the index: scrubbed once for many jobs, kept still while they are looked at.
-
-A SQLite file can be rewritten and looked at. PostgreSQL's can not, by a client: what stays
-there is named.
-"""
+"""The files of the index: what lives in them are vectors."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import reading, writing
+from adapters.memory.engine import reading
+from adapters.memory.physical import DatabaseFiles
 from adapters.vector.options import NAME
 from adapters.vector.tables import points
-from orchestrator import AdapterContext, ScrubReport, sqlite_files
-
-WAIT_MS: Final = 5_000
-"""How long a scrub waits for those who use the file, before it says that they are busy."""
-_MARKERS: Final = sa.table("scan_markers", sa.column("marker", sa.Text()))
-_MAKE: Final = "CREATE TABLE IF NOT EXISTS scan_markers (marker TEXT NOT NULL)"
+from orchestrator import AdapterContext
 
 
-class IndexFiles:
-    """What the engine asks of an index whose bytes it looks at."""
+class IndexFiles(DatabaseFiles):
+    """The files of the index's database."""
 
     def __init__(self, engine: sa.Engine, context: AdapterContext) -> None:
         """Bind it to the database; nothing is opened."""
-        self._engine, self._context = engine, context
-        self._path = Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
-        # A name of the files that says nothing of where they lie, or of who may open them.
-        place = engine.url.set(password=None).render_as_string()
-        self.file_group = f"{NAME}-{hashlib.sha256(place.encode()).hexdigest()[:16]}"
-
-    def scrub(self) -> ScrubReport:
-        """Rewrite the file without what was deleted; unsupported where it is no file of ours."""
-        if self._path is None:
-            from adapters.memory.postgresql_reach import reach  # noqa: PLC0415 - of the one database alone
-
-            with reading(self._engine) as connection:
-                return reach(connection, self._context)
-        return sqlite_files.scrub(self._path, wait_ms=WAIT_MS)
-
-    @contextmanager
-    def live_files(self) -> Iterator[Sequence[Path]]:
-        """Give the database file and its sidecars, and keep writers waiting meanwhile; raises `StoreLocked`."""
-        assert self._path is not None, "what cannot be scrubbed is not looked at"  # noqa: S101
-        with sqlite_files.kept_still(self._path, wait_ms=WAIT_MS) as files:
-            yield files
+        super().__init__(NAME, engine, context)
 
     def live_values(self) -> Iterator[bytes]:
         """Give the vectors of all points, as the file holds them."""
@@ -58,19 +26,3 @@ class IndexFiles:
             found = connection.execute(sa.select(points.c.vector).execution_options(stream_results=True))
             for (vector,) in found:
                 yield vector
-
-    def plant(self, marker: bytes) -> None:
-        """Store a marker as a live record; those that a scan has left which died are taken away."""
-        if self._path is None:
-            return  # nobody is going to look for it
-        with writing(self._engine, []) as connection:
-            connection.exec_driver_sql(_MAKE)
-            connection.execute(_MARKERS.delete())
-            connection.execute(_MARKERS.insert().values(marker=marker.decode()))
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-        if self._path is None:
-            return
-        with writing(self._engine, []) as connection:
-            connection.execute(_MARKERS.delete().where(_MARKERS.c.marker == marker.decode()))

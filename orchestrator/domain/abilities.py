@@ -94,6 +94,37 @@ class PhysicalStore(Protocol):
         """Take a marker away."""
 
 
+class InFiles:
+    """Base for an adapter that leaves its files to a part of it, `_files`: that is asked what a `PhysicalStore` is."""
+
+    _files: PhysicalStore
+
+    @property
+    def file_group(self) -> str:
+        """Name the files."""
+        return self._files.file_group
+
+    def scrub(self) -> ScrubReport:
+        """Rewrite the files without what was deleted."""
+        return self._files.scrub()
+
+    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
+        """Give the files, and keep them still meanwhile."""
+        return self._files.live_files()
+
+    def live_values(self) -> Iterable[bytes]:
+        """Give the values of all live records."""
+        return self._files.live_values()
+
+    def plant(self, marker: bytes) -> None:
+        """Store a marker of a scan."""
+        self._files.plant(marker)
+
+    def uproot(self, marker: bytes) -> None:
+        """Take a marker away."""
+        self._files.uproot(marker)
+
+
 @runtime_checkable
 class WindowStore(Protocol):
     """A storage with copies that cannot be edited, such as backups: each dies when its time is over."""
