@@ -6,11 +6,8 @@ without targets removes nothing; log lines carry ids and counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import redis
 
@@ -22,16 +19,15 @@ from adapters.cache.cache import AnswerCache
 from adapters.cache.connection import Connection, translated
 from adapters.cache.keys import Keys
 from adapters.cache.physical import ServerFiles
-from orchestrator import AdapterContext, DeadlinePassed, Erased, EraseOrder, Holding, Role, ScrubReport, Seen
+from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Masters, Role, Seen
 
 
-class CacheAdapter:
+class CacheAdapter(InFiles):
     """Answers that were made from facts. `answers` is the library that applications fill and ask."""
 
     name = settings.NAME
     role = Role.DERIVED
     max_batch = 200
-    file_group = settings.NAME
 
     def __init__(self, context: AdapterContext, **options: object) -> None:
         """Check the options; the server is reached for by the first call."""
@@ -49,8 +45,12 @@ class CacheAdapter:
 
     @property
     def answers(self) -> AnswerCache:
-        """Give the cache; raises `StoreUnreachable` while the embedded server is not running."""
+        """Give the cache for what fills it; raises `StoreUnreachable` while the embedded server is not running."""
         return AnswerCache(self.client(), self._keys.gate, self._keys.prefix)
+
+    def guarded(self, masters: Masters) -> AnswerCache:
+        """Give the cache for readers: nothing that its source has revoked is answered, though it is there still."""
+        return AnswerCache(self.client(), self._keys.gate, self._keys.prefix, masters)
 
     def client(self) -> redis.Redis:
         """Give the client of the server, which the adapter closes."""
@@ -80,37 +80,12 @@ class CacheAdapter:
             client = self._connection.client()
             return verifying.verify(client, self._keys, orders, in_time)
 
-    def scrub(self) -> ScrubReport:
-        """Have the server write its files anew; unsupported without `data_dir`."""
-        return self._files.scrub()
-
-    def live_files(self) -> AbstractContextManager[Sequence[Path]]:
-        """Give the server's files, which its writers may change meanwhile."""
-        return self._files.live_files()
-
-    def live_values(self) -> Iterable[bytes]:
-        """Give what the entries of this cache hold."""
-        return self._files.live_values()
-
-    def plant(self, marker: bytes) -> None:
-        """Keep a marker for a scan."""
-        self._files.plant(marker)
-
-    def uproot(self, marker: bytes) -> None:
-        """Take a marker away."""
-        self._files.uproot(marker)
-
     def close(self) -> None:
         """Give back connections."""
         self._connection.close()
 
     def _timekeeper(self, orders: Sequence[EraseOrder]) -> Callable[[], None]:
         """Give what is called before every round trip; it is called once here."""
-        in_time = partial(self._in_time, [order.deadline for order in orders])
+        in_time = partial(self._context.in_time, orders)
         in_time()
         return in_time
-
-    def _in_time(self, deadlines: Sequence[datetime]) -> None:
-        now = self._context.clock.now()
-        if any(now > deadline for deadline in deadlines):
-            raise DeadlinePassed

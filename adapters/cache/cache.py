@@ -8,15 +8,16 @@ what was read before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import redis
 
 from adapters.cache import lua
 from adapters.cache.connection import translated
-from adapters.cache.entry import origins
+from adapters.cache.entry import origins, records_of
 from adapters.cache.keys import Keys
-from orchestrator import Gate, InvalidRequest, Scope, Target
+from orchestrator import Gate, InvalidRequest, Masters, Scope, Target
 
 DAY: Final = 86_400.0
 
@@ -24,9 +25,9 @@ DAY: Final = 86_400.0
 class AnswerCache:
     """Answers to questions, each in exactly one scope. Do not let Redis evict keys that have no expiry."""
 
-    def __init__(self, client: redis.Redis, gate: Gate, prefix: str = "cache") -> None:
-        """Bind the cache to a client, which stays the caller's to close."""
-        self._keys = Keys(gate=gate, prefix=prefix)
+    def __init__(self, client: redis.Redis, gate: Gate, prefix: str = "cache", masters: Masters | None = None) -> None:
+        """Bind the cache to a client, which stays the caller's to close, and to the source of its records."""
+        self._keys, self._masters = Keys(gate=gate, prefix=prefix), masters
         self._client = client
         self._fill = client.register_script(lua.FILL)
 
@@ -41,21 +42,38 @@ class AnswerCache:
     ) -> bool:
         """Keep an answer for `ttl` seconds; False if the scope has changed since `revision`.
 
-        Read the revision before the facts. `made_from` names everything that went into the
-        answer: what is not named is not found when it is to go.
+        Read the revision before the facts: the higher one of the scope's and of that of the user in
+        general. `made_from` names everything that went into the answer: what is not named is not
+        found when it is to go.
         """
         if revision < 0 or ttl <= 0:
             field = "revision" if revision < 0 else "ttl"
             message = f"{field} is out of range"
             raise InvalidRequest(message, field=field)
         subject, handle = self._keys.subject(scope), self._keys.scope(scope)
-        keys = [self._keys.entry(scope, question), subject.fence(handle), subject.members, subject.scopes]
+        fences = [subject.fence(handle), subject.fence(self._keys.scope(replace(scope, project=None)))]
+        keys = [self._keys.entry(scope, question), *fences, subject.members, subject.scopes]
         lasts_ms = max(1, round(ttl * 1000))
         with translated():
             return bool(self._fill(keys=keys, args=[revision, lasts_ms, handle, answer, origins(made_from)]))
 
     def get(self, scope: Scope, question: str) -> str | None:
-        """Give the answer to a question of exactly this scope, or None."""
+        """Give the answer to a question of exactly this scope, or None.
+
+        With masters it is given only while everything that it was made from is handed out, in this
+        scope or in that of the user in general; without them until a job has erased it.
+        """
         with translated():
-            found = self._client.hget(self._keys.entry(scope, question), "answer")
-        return found.decode() if isinstance(found, bytes) else found
+            found, made_from = self._client.hmget(self._keys.entry(scope, question), "answer", "made_from")
+        if found is None or not self._holds(scope, made_from):
+            return None
+        return found.decode() if isinstance(found, bytes) else str(found)
+
+    def _holds(self, scope: Scope, made_from: bytes | str | None) -> bool:
+        if self._masters is None:
+            return True
+        records = records_of(made_from)
+        places = {scope, replace(scope, project=None)}
+        active = {record for place in places for record in self._masters.active(place, records)}
+        # What names no origin may have been made from anything.
+        return bool(records) and active.issuperset(records)

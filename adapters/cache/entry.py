@@ -53,6 +53,16 @@ def origins(targets: Iterable[Target]) -> str:
     return json.dumps([f"{t.kind}:{t.id}@{t.version}" for t in targets], ensure_ascii=False, separators=(",", ":"))
 
 
+def records_of(written: bytes | str | None) -> list[Target]:
+    """Read a lineage back; a name that names no version names no record that is handed out."""
+    found = []
+    for origin in _list(written):
+        name, _, version = origin.rpartition("@")
+        kind, _, handle = name.partition(":")
+        found.append(Target(kind=kind, id=handle, version=int(version) if version.isdecimal() else 0))
+    return found
+
+
 def read(
     client: redis.Redis, keys: Iterable[str], in_time: Callable[[], None], *, at_once: int = AT_ONCE
 ) -> dict[str, Entry]:
@@ -108,7 +118,7 @@ def _parse(scope: bytes | None, made_from: bytes | None, revision: bytes | None)
     )
 
 
-def _list(text: bytes | None) -> tuple[str, ...]:
+def _list(text: bytes | str | None) -> tuple[str, ...]:
     try:
         found = json.loads(text or b"[]")
     except ValueError:

@@ -5,26 +5,28 @@ from __future__ import annotations
 from typing import Final
 
 FILL: Final = """
--- KEYS: entry, fence, set of entry keys, set of scopes
+-- KEYS: entry, fence, fence of the user in general, set of entry keys, set of scopes
 -- ARGV: revision, ttl in ms, scope, answer, made_from
-local fence = tonumber(redis.call('GET', KEYS[2]) or '0')
-if tonumber(ARGV[1]) < fence then
-  return 0
+-- A job of all projects raises the second fence: it cannot know of a project that nothing was ever filled in.
+for n = 2, 3 do
+  if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[n]) or '0') then
+    return 0
+  end
 end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'answer', ARGV[4], 'scope', ARGV[3], 'made_from', ARGV[5], 'revision', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('SADD', KEYS[3], KEYS[1])
-redis.call('SADD', KEYS[4], ARGV[3])
+redis.call('SADD', KEYS[4], KEYS[1])
+redis.call('SADD', KEYS[5], ARGV[3])
 -- Entries expire without leaving the set: each fill looks at two members, which keeps the dead ones few.
-for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[3], 2)) do
+for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[4], 2)) do
   if redis.call('EXISTS', key) == 0 then
-    redis.call('SREM', KEYS[3], key)
+    redis.call('SREM', KEYS[4], key)
   end
 end
 return 1
 """
-"""Compare with the fence, write, expire and enter into the sets: a fill is there as a whole or not at all."""
+"""Compare with the fences, write, expire and enter into the sets: a fill is there as a whole or not at all."""
 
 RAISE: Final = """
 -- KEYS: fences; ARGV: revision

@@ -1,7 +1,6 @@
 """A vector index, and the adapter through which deletion jobs reach it."""
 
 from adapters.vector.adapter import VectorAdapter
-from adapters.vector.guard import Masters
 from adapters.vector.index import Answer, Hit, Point, Stored, VectorIndex
 
-__all__ = ["Answer", "Hit", "Masters", "Point", "Stored", "VectorAdapter", "VectorIndex"]
+__all__ = ["Answer", "Hit", "Point", "Stored", "VectorAdapter", "VectorIndex"]

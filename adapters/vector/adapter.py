@@ -20,11 +20,10 @@ from adapters.vector import find as finding
 from adapters.vector import options as settings
 from adapters.vector import verify as verifying
 from adapters.vector.engine import open_engine
-from adapters.vector.guard import Masters
 from adapters.vector.index import VectorIndex
 from adapters.vector.physical import IndexFiles
 from adapters.vector.tables import probes
-from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Role, Seen
+from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Masters, Role, Seen
 
 
 class VectorAdapter(InFiles):

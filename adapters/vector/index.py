@@ -20,10 +20,9 @@ from adapters.memory.engine import reading, writing
 from adapters.memory.facts import place_of
 from adapters.vector import floats
 from adapters.vector.floats import Numbers
-from adapters.vector.guard import Masters
 from adapters.vector.nearest import Near, nearest
 from adapters.vector.tables import points
-from orchestrator import ErasureError, Gate, InvalidRequest, Refusal, Scope, Selector, SelectorKind, Target
+from orchestrator import ErasureError, Gate, InvalidRequest, Masters, Refusal, Scope, Selector, SelectorKind, Target
 
 MOST: Final = 1000
 """Hits that one search gives, and points that one write takes."""

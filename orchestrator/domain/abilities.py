@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from orchestrator.domain.contract import ScrubReport, Seen, Tombstone
+from orchestrator.domain.contract import ScrubReport, Seen, Target, Tombstone
 from orchestrator.domain.scope import Scope
 
 
@@ -92,6 +92,20 @@ class PhysicalStore(Protocol):
 
     def uproot(self, marker: bytes) -> None:
         """Take a marker away."""
+
+
+class Masters(Protocol):
+    """A source of records, as a derived store asks it: nothing is written or given out that was made from any other.
+
+    The store asks inside its write, behind a lock that its look takes as well. So whoever was let in before the
+    source revoked has committed before that look, and whoever comes later is refused.
+    """
+
+    def active(self, scope: Scope, records: Collection[Target]) -> Mapping[Target, int]:
+        """Give those of the records that the source hands out in exactly this scope now, with the scope's revision.
+
+        A revision grows with each change of a scope. Raises `Transient` where the source does not answer.
+        """
 
 
 class InFiles:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from orchestrator.domain.codes import Reason
+from orchestrator.domain.codes import ErrorCode, Reason
 from orchestrator.domain.contract import EraseOrder, Target
 from orchestrator.domain.hold import covered
 from orchestrator.domain.scope import Scope
@@ -25,7 +25,7 @@ from orchestrator.store.pages import NOWHERE, OF_ITEMS, pages
 from orchestrator.store.units import give_back
 
 MAX_ROUNDS: Final = 5
-_u, _j, _g = t.units.c, t.jobs.c, t.targets.c
+_u, _j, _g, _a = t.units.c, t.jobs.c, t.targets.c, t.attempts.c
 _OURS: Final[sa.Select[Any]] = (
     sa.select(
         *(_u.id, _u.job_id, _u.adapter, _u.phase, _u.page, _u.round, _u.find_pass, _u.item_ref, _u.required),
@@ -53,6 +53,8 @@ _KNOWN = (
 _HANDLES = sa.select(_u.id, _g.kind, _g.handle, _g.version, _g.derived_of).where(among(_u.id))
 _OWN_TARGETS: Final = _HANDLES.join(t.targets, _OWN)
 _KNOWN_TARGETS: Final = _HANDLES.join(t.targets, _KNOWN)
+# A person who has such a unit tried again asks for another round.
+_SEEN_AGAIN: Final = sa.select(_a.unit_id).where(among(_a.unit_id), _a.error_code == ErrorCode.STILL_PRESENT.value)
 _IN_ORDER: Final = attrgetter("kind", "id", "version")
 
 
@@ -76,14 +78,28 @@ def load(connection: sa.Connection, owner: str, ids: Sequence[str]) -> list[Clai
     copies = windows.of_units(connection, closing)
     waiting = windows.scheduled(connection, [row.job_id for row in rows if row.phase == Phase.VERIFY.value])
     began = epochs.of_all(connection)
+    last = _of_the_last_round(connection, rows)
     claimed = []
     for row in rows:
         items = {item for item in held[row.job_id] if item is not None}
         mine, apart = copies.get(row.id, own[row.id]), items | unrevoked[row.job_id]
         if apart and row.phase == Phase.ERASE.value and row.item_ref is None:
             mine = _set_apart(connection, row, mine, apart)
-        claimed.append(_claimed(row, mine, known[row.id], items, waiting.get((row.job_id, row.adapter), ()), began))
+        claimed.append(
+            _claimed(
+                *(row, mine, known[row.id], items, waiting.get((row.job_id, row.adapter), ()), began),
+                last_round=row.id in last,
+            )
+        )
     return claimed
+
+
+def _of_the_last_round(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Collection[str]:
+    """Name the units after which no round follows by itself: the last one's, until a person has them tried again."""
+    last = {row.id for row in rows if row.round >= MAX_ROUNDS and row.phase == Phase.VERIFY.value}
+    if last:
+        last -= set(connection.execute(_SEEN_AGAIN, {"ids": list(last)}).scalars())
+    return last
 
 
 def _look_from(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
@@ -121,6 +137,8 @@ def _claimed(
     held: Collection[str],
     scheduled: Iterable[str],
     began: Mapping[str, int],
+    *,
+    last_round: bool,
 ) -> Claimed:
     order = EraseOrder(
         job=UUID(row.job_id),
@@ -149,7 +167,7 @@ def _claimed(
         find_pass=row.find_pass,
         known_from=(row.known_adapter, row.known_page) if row.known_adapter else None,
         item=row.item_ref,
-        last_round=row.round >= MAX_ROUNDS,
+        last_round=last_round,
         epoch=began.get(row.adapter, epochs.FIRST),
     )
 

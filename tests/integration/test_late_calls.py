@@ -19,7 +19,7 @@ from orchestrator.service.hold import HoldRequest, place
 from orchestrator.service.run_batch import run_batch
 from tests.fakes import ANNA, Bench, bench, fill, together
 from tests.integration.first_release import FirstRelease, carry, stock
-from tests.integration.test_steer import WAIVER, cannot_erase
+from tests.integration.steer_harness import WAIVER, cannot_erase
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
@@ -13,7 +12,7 @@ from orchestrator.store.engine import open_database
 from tests.integration.first_release import FirstRelease, carry, content, database, to, url
 
 __all__ = ["database", "url"]
-OF_PASS = "UPDATE deletion_{} SET find_pass = :found"
+CHANGES = [("units", "find_pass"), ("targets", "find_pass"), ("jobs", "round")]
 
 
 @pytest.fixture
@@ -25,31 +24,31 @@ def before(database: sa.Engine) -> sa.Engine:
     return database
 
 
-def refused(database: sa.Engine, table: str, found: int) -> bool:
-    try:
-        with database.connect() as connection:  # never committed
-            connection.execute(sa.text(OF_PASS.format(table)), {"found": found})
-    except sa.exc.IntegrityError:
-        return True
-    return False
+def refused(database: sa.Engine, number: int) -> list[bool]:
+    """Tell of each column whether the database refuses a number in it; nothing is committed."""
+    told = []
+    for table, column in CHANGES:
+        with database.connect() as connection:
+            try:
+                connection.execute(sa.text(f"UPDATE deletion_{table} SET {column} = :number"), {"number": number})  # noqa: S608
+                told.append(False)
+            except sa.exc.IntegrityError:
+                told.append(True)
+    return told
 
 
-def of_each(database: sa.Engine, of: Callable[[sa.Engine, str, int], bool], found: int) -> list[bool]:
-    return [of(database, table, found) for table in ("units", "targets")]
-
-
-def test_passes_have_no_last_one_and_no_row_has_changed(before: sa.Engine, url: str) -> None:
+def test_passes_and_rounds_have_no_last_one_and_no_row_has_changed(before: sa.Engine, url: str) -> None:
     held = content(before)
     other = open_database(url)
     with other.connect() as connected:
         connected.exec_driver_sql("SELECT count(*) FROM deletion_units").scalar_one()
         connected.rollback()
-        assert of_each(before, refused, 3) == [True, True]
+        assert refused(before, 6) == [True, True, True]
         migrate.upgrade(before)
-        assert of_each(before, refused, 3) == [False, False]
-        assert of_each(before, refused, -1) == [True, True]
+        assert refused(before, 6) == [False, False, False]
+        assert refused(before, -1) == [True, True, True]
         # Whoever was connected before reads the new text as well.
-        connected.execute(sa.text(OF_PASS.format("targets")), {"found": 9})
+        connected.exec_driver_sql("UPDATE deletion_targets SET find_pass = 9")
         connected.rollback()
     other.dispose()
     assert {name: rows for name, rows in content(before).items() if name != "alembic_version"} == {

@@ -1,182 +1,27 @@
-"""What a person may do to a job, on a real engine: retry, cancel, waive, list what is late; what is refused, alike."""
+"""What a person may do to a job, on a real engine: cancel, list what is late; what is refused, alike."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from orchestrator import Erased, EraseOrder
-from orchestrator.domain.codes import Refusal, WaiverReason
+from orchestrator.domain.codes import Refusal
 from orchestrator.domain.errors import ExpungeError, JobNotFound, RuleRefused
-from orchestrator.domain.job import Purpose, Result, Waiver
+from orchestrator.domain.job import Purpose
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.service.run_batch import run_batch
-from tests.fakes import ANNA, Bench, bench, fill, together
+from tests.fakes import ANNA, Bench, fill, together
 from tests.integration.engine_harness import fail_in, run_until
+from tests.integration.steer_harness import NAMES, WAYS, refusal, rows_of, stage
 
-NAMES = ["source", "copies"]
-WAIVER = Waiver(adapter="copies", reason=WaiverReason.UNSUPPORTED, granted_by_ref="somebody")
-WAYS: dict[str, Callable[[Bench, str, str | None], object]] = {
-    "retry": lambda stage, job, tenant: stage.ledger.retry(job, tenant=tenant),
-    "cancel": lambda stage, job, tenant: stage.ledger.cancel(job, tenant=tenant),
-    "waive": lambda stage, job, tenant: stage.ledger.waive(job, WAIVER, tenant=tenant),
-}
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
-    made = bench(tmp_path, url=url)
-    yield made
-    made.ledger.engine.dispose()
-
-
-def work(_phase: str, _orders: object) -> None:
-    """Let a call pass."""
-
-
-def cannot_erase(orders: Sequence[EraseOrder]) -> list[Erased]:
-    return [Erased(unsupported=True) for _ in orders]
-
-
-def refusal(call: Callable[[], object]) -> Refusal:
-    with pytest.raises(RuleRefused) as caught:
-        call()
-    return caught.value.refusal
-
-
-def rows_of(stage: Bench, job: str) -> list[list[tuple[object, ...]]]:
-    tables = ("deletion_jobs WHERE id", "deletion_units WHERE job_id", "waivers WHERE job_id")
-    return [sorted(stage.rows(f"SELECT * FROM {table} = '{job}'"), key=repr) for table in tables]  # noqa: S608
-
-
-# Retry
-
-
-@pytest.mark.req("R129")
-def test_unit_whose_attempts_are_used_up_stays_where_it_is_until_a_person_has_it_tried_again(stage: Bench) -> None:
-    fill(stage)
-    stage.copies.before = fail_in(Phase.ERASE)
-    job = stage.file()
-    for failures in range(1, 6):
-        stage.run()
-        assert bool(stage.view(job).parked) == (failures == 5)
-        stage.skip_pauses()
-    parked = stage.view(job)
-    assert (parked.state, parked.parked) == (JobState.DERIVED_CLEANUP, (("copies", "erase", "attempts_exhausted"),))
-    assert (parked.attempts, parked.last_error) == (5, "store_unreachable")
-    assert parked.waits_for_a_person
-    stage.copies.before = work
-    assert stage.run() == 0  # a store that is back is not asked by itself
-    assert stage.ledger.retry(job) == 1
-    stage.run()
-    view = stage.view(job)
-    assert (view.state, view.result, view.parked) == (JobState.COMPLETED, Result.ERASED, ())
-    assert (stage.source.records, stage.copies.records) == (set(), set())
-    assert stage.source.calls["erase"] == 1  # what the other store had done is not done again
-    (erased,) = [r for r in stage.ledger.receipts(job) if (r.adapter, r.phase) == ("copies", "erase")]
-    assert (erased.attempt, erased.erased) == (1, 2)  # counted afresh
-
-
-def test_retry_of_a_job_with_nothing_parked_or_waiting_changes_nothing(stage: Bench) -> None:
-    fill(stage)
-    job = stage.file()
-    before = rows_of(stage, job)
-    assert stage.ledger.retry(job) == 0
-    assert rows_of(stage, job) == before
-    stage.take("source", Phase.REVOKE, "w")
-    claimed = rows_of(stage, job)
-    assert stage.ledger.retry(job) == 0  # a unit in work is left to its worker
-    assert rows_of(stage, job) == claimed
-
-
-def test_retry_takes_the_pause_from_a_unit_that_failed(stage: Bench) -> None:
-    stage.source.before = fail_in(Phase.REVOKE)
-    job = stage.file()
-    stage.run()
-    stage.source.before = work
-    assert stage.ledger.due(NAMES) == []
-    assert stage.ledger.retry(job) == 1
-    stage.run()
-    assert stage.view(job).state is JobState.COMPLETED
-
-
-# Waive
-
-
-@pytest.mark.req("R133")
-@pytest.mark.case(16)
-def test_store_that_cannot_erase_keeps_the_job_from_verified_until_it_is_waived_by_name(
-    stage: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(stage)
-    monkeypatch.setattr(stage.copies, "erase", cannot_erase)
-    job = stage.file()
-    for _ in range(2):  # to ask again does not help
-        stage.run()
-        view = stage.view(job)
-        assert (view.state, view.parked) == (JobState.DERIVED_CLEANUP, (("copies", "erase", "unsupported"),))
-        assert [r for r in stage.ledger.receipts(job) if r.adapter == "copies"] == []
-        assert stage.ledger.retry(job) == 1
-    stage.run()
-    assert stage.ledger.waive(job, WAIVER)
-    assert not stage.ledger.waive(job, WAIVER)
-    stage.run()
-    view = stage.view(job)
-    assert (view.state, view.result, view.waived) == (JobState.COMPLETED, Result.WAIVED, ("copies",))
-    assert [r for r in stage.ledger.receipts(job) if (r.adapter, r.phase) == ("copies", "erase")] == []
-    assert (stage.source.records, len(stage.copies.records)) == (set(), 2)
-
-
-@pytest.mark.req("R133")
-@pytest.mark.parametrize("adapter", ["source", "copies"])
-def test_waiver_of_one_store_lets_no_other_pass(stage: Bench, adapter: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(stage)
-    for store in (stage.source, stage.copies):
-        monkeypatch.setattr(store, "erase", cannot_erase)
-    job = stage.file()
-    stage.run()
-    stage.ledger.waive(job, replace(WAIVER, adapter=adapter))
-    stage.run()
-    assert stage.view(job).state is JobState.DERIVED_CLEANUP
-    (other,) = {"source", "copies"} - {adapter}
-    stage.ledger.waive(job, replace(WAIVER, adapter=other))
-    stage.run()
-    assert (stage.view(job).state, stage.view(job).result) == (JobState.COMPLETED, Result.WAIVED)
-
-
-def test_waived_store_that_is_seen_to_be_empty_is_not_told_as_waived(stage: Bench) -> None:
-    fill(stage)
-    stage.copies.before = fail_in(Phase.ERASE)
-    job = stage.file()
-    stage.run()
-    stage.copies.records.clear()  # somebody erases it by hand
-    stage.ledger.waive(job, replace(WAIVER, reason=WaiverReason.HANDLED_ELSEWHERE))
-    run_until(stage, "copies", Phase.VERIFY)
-    run_batch(stage.engine, "copies", Phase.VERIFY)
-    stage.run()
-    view = stage.view(job)
-    assert (view.state, view.result, view.waived) == (JobState.COMPLETED, Result.ERASED, ("copies",))
-
-
-def test_source_cannot_be_waived_before_it_has_revoked(stage: Bench) -> None:
-    fill(stage)
-    job = stage.file()
-    waiver = replace(WAIVER, adapter="source")
-    assert refusal(lambda: stage.ledger.waive(job, waiver)) is Refusal.SOURCE_NOT_REVOKED
-    assert stage.rows("SELECT * FROM waivers") == []
-    stage.run()
-    assert stage.view(job).result is Result.ERASED
-
-
-# Two workers
+__all__ = ["stage"]
 
 
 @pytest.mark.req("R136")
@@ -204,9 +49,6 @@ def test_several_workers_race_a_whole_job_through_with_one_call_for_each_unit(st
     called |= {("copies", phase): count for phase, count in stage.copies.calls.items()}
     assert {(a, p): fence for a, p, fence in units} == called
     assert set(stage.rows("SELECT fence FROM deletion_units")) == {(1,)}
-
-
-# Cancel
 
 
 @pytest.mark.req("R139")
@@ -328,9 +170,6 @@ def test_cancel_that_races_a_claim_has_cancelled_all_or_is_refused(stage: Bench)
     assert (len(stage.source.records), len(stage.copies.records)) == (left, 2 * left)  # type: ignore[operator]
 
 
-# Refusals
-
-
 @pytest.mark.req("R138")
 @pytest.mark.parametrize("ended", [False, True])
 def test_foreign_and_missing_jobs_are_refused_alike(stage: Bench, *, ended: bool) -> None:
@@ -361,9 +200,6 @@ def test_job_that_has_ended_is_refused_alike_whatever_is_asked(stage: Bench, sta
     assert rows_of(stage, job) == before
 
 
-# Jobs that overlap
-
-
 @pytest.mark.parametrize("second", ["passport", None], ids=["same-key", "whole-subject"])
 def test_overlapping_jobs_both_end_right_with_receipts_of_their_own(stage: Bench, second: str | None) -> None:
     """The second job comes after every other step of the first, each time for another user."""
@@ -388,9 +224,6 @@ def test_overlapping_jobs_both_end_right_with_receipts_of_their_own(stage: Bench
             erases = [r for r in receipts[job] if r.phase == "erase"]
             assert all(r.erased + r.already_absent == r.expected + r.extra and not r.remaining for r in erases)
         assert sum(r.erased for job in jobs for r in receipts[job]) == 3  # nothing is said to be erased twice
-
-
-# What is late
 
 
 def test_overdue_lists_the_longest_overdue_first_up_to_a_limit_of_one_tenant(stage: Bench) -> None:

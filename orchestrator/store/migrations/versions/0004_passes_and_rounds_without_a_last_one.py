@@ -1,6 +1,6 @@
-"""Stores are looked through until a pass finds nothing new: how many passes there are has no bound.
+"""Passes and rounds have no bound: stores are looked through until nothing new is found, and a person may ask for more.
 
-Only what a column may hold changes: workers of the release before go on beside those of this one.
+Only what columns may hold changes: workers of the release before go on beside those of this one.
 
 Revision ID: 0004
 Revises: 0003
@@ -13,30 +13,33 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-_TABLES = ("deletion_targets", "deletion_units")
-_BEFORE, _AFTER = "CHECK (find_pass BETWEEN 0 AND 2)", "CHECK (find_pass >= 0)"
+_PASSES = ("find_pass", "CHECK (find_pass BETWEEN 0 AND 2)", "CHECK (find_pass >= 0)")
+_ROUNDS = ("round", "CHECK (round BETWEEN 1 AND 5)", "CHECK (round >= 1)")
+_WIDER = {"deletion_targets": _PASSES, "deletion_units": _PASSES, "deletion_jobs": _ROUNDS}
 
 
 def upgrade() -> None:
-    """Replace the bound in both tables; their rows stay where they are."""
+    """Replace the bounds; the rows stay where they are."""
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":
-        for table in _TABLES:
-            name = f"{table}_find_pass_check"
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {_AFTER}")
+        for table, (column, _, after) in _WIDER.items():
+            name = f"{table}_{column}_check"
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {after}")
         return
     # SQLite cannot alter a constraint. A wider one asks nothing of the rows, so the text of the table is all there is
     # to change; a higher schema version makes every open connection read it anew.
     version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
     connection.exec_driver_sql("PRAGMA writable_schema = ON")
-    changed = connection.exec_driver_sql(
-        "UPDATE sqlite_master SET sql = replace(sql, ?, ?) "
-        "WHERE type = 'table' AND name IN (?, ?) AND instr(sql, ?) > 0",
-        (_BEFORE, _AFTER, *_TABLES, _BEFORE),
-    ).rowcount
+    changed = sum(
+        connection.exec_driver_sql(
+            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE type = 'table' AND name = ? AND instr(sql, ?) > 0",
+            (before, after, table, before),
+        ).rowcount
+        for table, (_, before, after) in _WIDER.items()
+    )
     connection.exec_driver_sql(f"PRAGMA schema_version = {version + 1:d}")
     connection.exec_driver_sql("PRAGMA writable_schema = OFF")
-    if changed != len(_TABLES):
+    if changed != len(_WIDER):
         message = "the tables are not those of revision 0003"
         raise RuntimeError(message)
 
