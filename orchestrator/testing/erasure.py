@@ -85,17 +85,19 @@ class Erasure:
 
     def find(self) -> tuple[Target, ...]:
         """Find in passes, each told what was found before, until one finds nothing new."""
-        found: dict[Target, None] = {}
+        # As the ledger names them: what it was made from is no part of what a target is.
+        found: dict[tuple[str, str, int], Target] = {}
         known = self.known
         for _ in range(MAX_PASSES):
             before = len(found)
             for page in _chunks(known) or [()]:
                 for holding in self._pages(self.adapter.find, self.order(known=page)):
-                    found.update(dict.fromkeys(holding.targets))
+                    for target in holding.targets:
+                        found.setdefault((target.kind, target.id, target.version), target)
             if len(found) == before:
-                return tuple(found)
+                return tuple(found.values())
             # What the sources named is looked from once more: a store may have been written to meanwhile.
-            known = tuple(dict.fromkeys((*self.known, *found)))
+            known = tuple(dict.fromkeys((*self.known, *found.values())))
         raise AssertionError(f"no end of findings after {MAX_PASSES} passes")
 
     def erase(self, targets: Sequence[Target]) -> list[Erased]:

@@ -125,6 +125,17 @@ class LawsOfLimits(Laws):
         gone = before - len(store.raw())
         holds((answer.erased, answer.already_absent) == (gone, 0), law, "another owner's target is not absent")
 
+    def test_law_07_what_is_past_its_deadline_is_not_begun(self, store: StoreUnderTest) -> None:
+        """A call whose deadline is over raises Transient and changes nothing: a hold may be in force by then."""
+        law = "law 7"
+        store.plant_all((*PEOPLE.subject, *PEOPLE.bystanders))
+        before = dict(store.raw())
+        targets = erasure_of(store, EVERY_PROJECT, SUBJECT, PEOPLE.subject).find()
+        erasure = erasure_of(store, EVERY_PROJECT, SUBJECT, PEOPLE.subject, patience=-timedelta(seconds=1))
+        for call in calls_of(store, erasure, targets):
+            holds(isinstance(error_of(call), Transient), law, "a call whose deadline is over raises Transient")
+            holds(dict(store.raw()) == before, law, "a call whose deadline is over changes nothing")
+
     def test_law_07_an_unreachable_store_is_transient(self, store: StoreUnderTest) -> None:
         """A store that does not answer raises Transient within the deadline, and nothing is half counted."""
         law = "law 7"

@@ -53,8 +53,9 @@ class StoreUnderTest(ABC):
     def raw(self) -> Mapping[str, bytes]:
         """Read every record by a road of its own: handle to canonical bytes.
 
-        What the store keeps beside records (fences, tombstones, indexes) is left out;
-        anything that is not known as such is a record.
+        What the store keeps beside records (fences, tombstones, indexes) is left out; anything that
+        is not known as such is a record. A row of an index may stand under the handle of its record:
+        one that an erase leaves behind is seen then.
         """
 
     @abstractmethod

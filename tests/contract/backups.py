@@ -53,6 +53,7 @@ class BackupUnderTest(StoreUnderTest):
         override(self.adapter, find=self._revoked_first(self.adapter.find))
         copy = self.adapter.take()  # the manifest is there, and one copy that holds nothing
         self._decoys[copy.file] = []
+        self._tables = self._tables_of(self.disk / copy.file)
 
     def plant(self, record: Record) -> None:
         """Let the live source hold the record for as long as a copy is taken."""
@@ -67,7 +68,7 @@ class BackupUnderTest(StoreUnderTest):
             live.execute("DELETE FROM accepted_sources")
 
     def raw(self) -> Mapping[str, bytes]:
-        """Read the records of all copies; a file that is no copy, wherever it lies, is a record too many."""
+        """Read the records of all copies; another file, or a table that no source has, is a record too many."""
         found = {str(path.relative_to(self._folder)): path.read_bytes() for path in self._strays()}
         for path in self.copies():
             rows = self._rows(path)
@@ -76,6 +77,8 @@ class BackupUnderTest(StoreUnderTest):
             for row in rows:
                 if row not in decoys:
                     found[f"{path.name}:{row[0]}:{row[5]}@{row[4]}"] = json.dumps(row).encode()
+            for table in self._tables_of(path) - self._tables:
+                found[f"{path.name}:{table}"] = json.dumps(self._rows(path, table)).encode()
         return found
 
     def readable(self, record: Record) -> bool:
@@ -120,8 +123,10 @@ class BackupUnderTest(StoreUnderTest):
         return self._log.lines
 
     def copies(self) -> list[Path]:
-        """Give the copies that were taken: each has to be there, as it holds what is others'."""
-        return [self.disk / name for name in sorted(self._decoys)]
+        """Give the copies that were taken, each of which holds what is others'."""
+        paths = [self.disk / name for name in sorted(self._decoys)]
+        assert all(path.exists() for path in paths), "a copy is gone, and another's records with it"
+        return paths
 
     def copy_of(self, target: Target) -> Path:
         """Give the file of a target."""
@@ -160,10 +165,13 @@ class BackupUnderTest(StoreUnderTest):
         known |= {path.with_name(path.name + end) for path in known for end in SIDECARS}
         return [path for path in self._folder.rglob("*") if path.is_file() and path not in known]
 
+    def _tables_of(self, path: Path) -> set[str]:
+        return {row[1] for row in self._rows(path, "sqlite_master") if row[0] == "table"}
+
     @staticmethod
-    def _rows(path: Path) -> list[tuple[Any, ...]]:
+    def _rows(path: Path, table: str = "facts") -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as copy:
-            return copy.execute("SELECT * FROM facts").fetchall()
+            return copy.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - our own tables
 
 
 @contextmanager

@@ -25,6 +25,9 @@ from orchestrator.testing import Record, StoreUnderTest
 from tests.contract.stores import KEYRING, WAIT_MS, Lines, RealClock, context_in
 
 BULK = 30
+_OF_NOTHING = """SELECT * FROM draft_used AS u WHERE NOT EXISTS (
+    SELECT 1 FROM drafts AS d WHERE d.tenant = u.tenant AND d.handle = u.handle
+    UNION ALL SELECT 1 FROM draft_jobs AS j WHERE j.tenant = u.tenant AND j.handle = u.handle)"""
 
 
 class Stopped(Exception):
@@ -109,6 +112,8 @@ class DraftsUnderTest(StoreUnderTest):
         for table in self.tables() - self.beside - {"drafts"}:
             rows = self.run(f'SELECT {self.row_id}, * FROM "{table}"')  # noqa: S608 - our own tables
             found |= {f"{table}:{row[0]}": json.dumps(row[1:]).encode() for row in rows}
+        # What a draft was made from goes with it.
+        found |= {f"draft_used:{row[:4]}": json.dumps(row).encode() for row in self.run(_OF_NOTHING)}
         return found
 
     def readable(self, record: Record) -> bool:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from orchestrator import Erased, EraseOrder, Holding, Seen, Selector, SelectorKind, SourceAdapter, Transient
 from orchestrator.testing import StoreUnderTest
 from tests.contract.mutation import Orders, override
 
 LIMIT = 500
+LONG = timedelta(seconds=5)
 
 
 def _done(orders: Orders) -> list[Erased]:
     return [Erased(erased=len(order.targets)) for order in orders]
 
 
-def partial_page(store: StoreUnderTest) -> None:
+def partial_page(store: StoreUnderTest, limit: int = LIMIT) -> None:
     """Erase what fits into one call of the client, and answer for all of the page."""
     erase = store.adapter.erase
 
     def mutant(orders: Orders) -> Sequence[Erased]:
-        answers = erase([replace(order, targets=order.targets[:LIMIT]) for order in orders])
-        return [replace(a, erased=a.erased + len(o.targets[LIMIT:])) for o, a in zip(orders, answers, strict=True)]
+        answers = erase([replace(order, targets=order.targets[:limit]) for order in orders])
+        return [replace(a, erased=a.erased + len(o.targets[limit:])) for o, a in zip(orders, answers, strict=True)]
 
     override(store.adapter, erase=mutant)
 
@@ -82,6 +85,16 @@ def swallowed_error(store: StoreUnderTest) -> None:
             return erase(orders)
         except Transient:
             return _done(orders)
+
+    override(store.adapter, erase=mutant)
+
+
+def past_its_deadline(store: StoreUnderTest) -> None:
+    """Erase though the time is over: whoever had asked has left the call behind, and may have placed a hold."""
+    erase = store.adapter.erase
+
+    def mutant(orders: Orders) -> Sequence[Erased]:
+        return erase([replace(order, deadline=max(order.deadline, store.now() + LONG)) for order in orders])
 
     override(store.adapter, erase=mutant)
 
@@ -153,3 +166,52 @@ def tells_text(store: StoreUnderTest) -> None:
             raise Transient(f"could not erase {orders[0].scope.user}") from error
 
     override(store.adapter, erase=mutant)
+
+
+def logs_text(store: StoreUnderTest) -> None:
+    """Say in a log line whose data is erased."""
+    adapter: Any = store.adapter
+    erase = adapter.erase
+
+    def mutant(orders: Orders) -> Sequence[Erased]:
+        for order in orders:
+            adapter._context.log.info("erase.begun", user=order.scope.user)
+        answers: Sequence[Erased] = erase(orders)
+        return answers
+
+    override(store.adapter, erase=mutant)
+
+
+def answers_with_text(store: StoreUnderTest) -> None:
+    """Say in a target whose data it is."""
+    find = store.adapter.find
+
+    def mutant(orders: Orders) -> Sequence[Holding]:
+        return [
+            replace(a, targets=tuple(replace(t, derived_of=f"user:{o.scope.user}@0") for t in a.targets))
+            for o, a in zip(orders, find(orders), strict=True)
+        ]
+
+    override(store.adapter, find=mutant)
+
+
+def takes_left_over_for_absent(store: StoreUnderTest) -> None:
+    """Count whatever was not erased as absent, also what is there and belongs to another user."""
+    erase = store.adapter.erase
+
+    def mutant(orders: Orders) -> Sequence[Erased]:
+        answers = zip(orders, erase(orders), strict=True)
+        return [replace(answer, already_absent=len(order.targets) - answer.erased) for order, answer in answers]
+
+    override(store.adapter, erase=mutant)
+
+
+def late_writers_unseen(store: StoreUnderTest) -> None:
+    """Look for what was found, and for nothing that came after it."""
+    verify = store.adapter.verify
+    nothing = Selector(kind=SelectorKind.EXPIRED)
+
+    def mutant(orders: Orders) -> Sequence[Seen]:
+        return verify([replace(order, known=(), selector=nothing) for order in orders])
+
+    override(store.adapter, verify=mutant)

@@ -94,14 +94,3 @@ def cache_no_fence(store: CacheUnderTest) -> None:
         return verify([replace(order, known=()) for order in orders])
 
     override(store.adapter, erase=mutant, verify=look)
-
-
-def cache_takes_left_over_for_absent(store: CacheUnderTest) -> None:
-    """Count whatever was not erased as absent, also what is there and belongs to another user."""
-    erase = store.adapter.erase
-
-    def mutant(orders: Orders) -> Sequence[Erased]:
-        answers = zip(orders, erase(orders), strict=True)
-        return [replace(answer, already_absent=len(order.targets) - answer.erased) for order, answer in answers]
-
-    override(store.adapter, erase=mutant)

@@ -15,8 +15,9 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from adapters.memory import physical
 from adapters.memory.engine import reading
-from adapters.vector import Point, VectorAdapter, physical
+from adapters.vector import Point, VectorAdapter
 from orchestrator import Scope, Target
 from orchestrator.testing import PLANTED, Record, StoreUnderTest
 from tests.contract.stores import WAIT_MS, Lines, context_in
@@ -187,3 +188,10 @@ class VectorOnPostgres(VectorUnderTest):
     def _connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
         url = self._url.set(drivername="postgresql", database=database)
         return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+
+
+@contextmanager
+def vectors_in(folder: Path) -> Iterator[VectorUnderTest]:
+    store = VectorUnderTest(folder)
+    with closing(store.adapter):
+        yield store
