@@ -59,7 +59,8 @@ def restore(
         if not yes:
             typer.confirm("What was stored since that copy was taken will be gone. Go on?", abort=True, err=True)
         began, marks = control.clock.now(), Counted(control)
-        replayed = source.restore(copy, marks, partial(control.ledger.raise_epoch, adapter))
+        ledger = control.ledger
+        replayed = source.restore(copy, marks, partial(ledger.raise_epoch, adapter), ledger.targets_of(adapter))
         source.close()
         name = "in place" if copy is None else copy.name
         control.ledger.note_restore(name, tombstones=marks.count, erased=replayed.erased, began=began)

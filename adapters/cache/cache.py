@@ -42,9 +42,8 @@ class AnswerCache:
     ) -> bool:
         """Keep an answer for `ttl` seconds; False if the scope has changed since `revision`.
 
-        Read the revision before the facts: the higher one of the scope's and of that of the user in
-        general. `made_from` names everything that went into the answer: what is not named is not
-        found when it is to go.
+        Read the revision before the facts: `MemoryStore.revision_for_answers`. `made_from` names
+        everything that went into the answer: what is not named is not found when it is to go.
         """
         if revision < 0 or ttl <= 0:
             field = "revision" if revision < 0 else "ttl"

@@ -9,6 +9,7 @@ is counted is what the server gave back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import redis
 
@@ -47,7 +48,8 @@ def _raise(
         for order, _, _ in raising:
             pipeline.smembers(keys.subject(order.scope).scopes)
         filled = pipeline.execute()
-    # A source reaches into all of the user's projects; the entries it led to say into which.
+    # A source reaches into all of the user's projects; the entries it led to say into which, and where nothing was
+    # cached yet, the fence of the user in general stands.
     by_source = [w if order.selector.kind is SelectorKind.SOURCE else [] for order, _, w in raising]
     entries = read(client, (key for of_order in by_source for key in of_order), in_time)
     script = client.register_script(lua.RAISE)
@@ -55,6 +57,8 @@ def _raise(
     with client.pipeline(transaction=False) as pipeline:
         for (order, revision, _), handles, reached in zip(raising, filled, by_source, strict=True):
             scopes = {keys.scope(order.scope), *_scopes_of(entries, reached)}
+            if order.selector.kind is SelectorKind.SOURCE:
+                scopes.add(keys.scope(replace(order.scope, project=None)))
             if order.scope.project is None:
                 scopes |= {handle.decode() for handle in handles}
             subject = keys.subject(order.scope)

@@ -40,6 +40,7 @@ from orchestrator import (
     Revocation,
     Role,
     Seen,
+    Target,
     Tombstone,
 )
 from orchestrator.options import AdapterOptions
@@ -117,16 +118,20 @@ class MemoryAdapter(InFiles):
             return expiring.scopes(connection, micros(self._context.clock.now()))
 
     def restore(
-        self, copy: Path | None, tombstones: Iterable[tuple[str, UUID, Tombstone]], epoch: Callable[[], int]
+        self,
+        copy: Path | None,
+        tombstones: Iterable[tuple[str, UUID, Tombstone]],
+        epoch: Callable[[], int],
+        targets: Iterable[tuple[UUID, Target]] = (),
     ) -> Replayed:
         """Put a copy in the place of the database, up to date; PostgreSQL is put back by its own means first."""
         gate = self._context.gate
         if copy is None:
-            return restoring.in_place(self._engine, gate, tombstones, epoch)
+            return restoring.in_place(self._engine, gate, tombstones, epoch, targets)
         if self._url.get_backend_name() != "sqlite":
             message = "put the PostgreSQL database back by its own means, then name no copy"
             raise InvalidRequest(message, field="copy")
-        return restoring.from_copy(Path(str(self._url.database)), copy, gate, tombstones, epoch)
+        return restoring.from_copy(Path(str(self._url.database)), copy, gate, tombstones, epoch, targets)
 
     def close(self) -> None:
         """Give back connections."""

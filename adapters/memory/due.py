@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -53,6 +53,13 @@ class Due:
     def raises(self) -> bool:
         """Whether the revision rises: what has expired was handed out no more, so nobody's reading changes."""
         return self.order.selector.kind is not SelectorKind.EXPIRED
+
+    @property
+    def asked(self) -> Sequence[Scope]:
+        """Give the scopes that change with any record: where a source reaches to, nobody can say beforehand."""
+        scope = self.order.scope
+        of_source = self.order.selector.kind is SelectorKind.SOURCE
+        return (scope, replace(scope, project=None)) if of_source else (scope,)
 
     @property
     def items(self) -> Sequence[Row]:

@@ -52,7 +52,7 @@ class _Revocation:
             keep(self._connection, ((due.order.scope.tenant, due.job, mark) for mark in marks))
         changed = {*due.changed, *self._changed()} if due.raises else set[Scope]()
         self._run(self._blanking())
-        scopes = {due.order.scope, *changed}
+        scopes = {*due.asked, *changed}
         known = revisions(self._connection, scopes)
         revision = known.get(due.order.scope, 0)
         if changed:

@@ -16,7 +16,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.memory.engine import checkpoint, open_engine, reading, writing
-from adapters.memory.replay import Marks, replay
+from adapters.memory.replay import Marks, Named, replay
 from adapters.memory.tables import source_epoch
 from orchestrator import Gate, InvalidRequest, Permanent, Replayed, StoreLocked, sqlite_files
 
@@ -25,16 +25,16 @@ NextEpoch = Callable[[], int]
 """Begins a new epoch in the control database and gives it: until it stands here, too, nothing is served."""
 
 
-def in_place(engine: sa.Engine, gate: Gate, tombstones: Marks, epoch: NextEpoch) -> Replayed:
+def in_place(engine: sa.Engine, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
     """Bring a database up to date that was put back by its own means."""
     begun = epoch()
     with writing(engine, [], any_epoch=True) as connection:
-        found = replay(connection, gate, tombstones, begun)
+        found = replay(connection, gate, tombstones, begun, targets)
     checkpoint(engine)
     return found
 
 
-def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: NextEpoch) -> Replayed:
+def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
     """Bring a copy of a SQLite file up to date and put it in the place of the live one."""
     with tempfile.TemporaryDirectory(dir=live.parent) as folder:
         prepared = Path(folder) / "restored.db"
@@ -47,7 +47,7 @@ def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: Next
                 message = "the copy is of a later epoch than the control database knows: restore that one first"
                 raise InvalidRequest(message, field="copy")
             with writing(engine, []) as connection:
-                found = replay(connection, gate, tombstones, begun)
+                found = replay(connection, gate, tombstones, begun, targets)
         sqlite_files.scrub(prepared, wait_ms=BUSY_MS)
         _put(prepared, live)
     return found

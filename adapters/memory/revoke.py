@@ -53,7 +53,7 @@ class _Going:
         if not self.due.raises:
             return {}
         places = {*self.due.changed, *(scope_of(row.tenant, row.user_id, row.project) for row in self.live)}
-        return dict.fromkeys((self.due.order.scope, *places)) if places else {}
+        return dict.fromkeys((*self.due.asked, *places)) if places else {}
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 
 import sqlalchemy as sa
 import structlog
@@ -104,6 +105,16 @@ class MemoryStore:
         """Give the scope's revision, 0 where nothing was ever stored."""
         with reading(self._engine) as connection:
             return facts.revision(connection, scope)
+
+    def revision_for_answers(self, scope: Scope) -> int:
+        """Give the revision under which an answer of a scope is cached: read it before the facts.
+
+        It is the higher one of the scope's and of that of the user in general, which a request that
+        reaches into all projects raises.
+        """
+        places = {scope, replace(scope, project=None)}
+        with reading(self._engine) as connection:
+            return max(facts.revisions(connection, places).values(), default=0)
 
     def forget(self, scope: Scope, key: str) -> Forgotten:
         """Revoke every version of a key here; a scope without a project means every project.

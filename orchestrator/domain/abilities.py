@@ -54,12 +54,16 @@ class RestorableSource(Protocol):
     """
 
     def restore(
-        self, copy: Path | None, tombstones: Iterable[tuple[str, UUID, Tombstone]], epoch: Callable[[], int]
+        self,
+        copy: Path | None,
+        tombstones: Iterable[tuple[str, UUID, Tombstone]],
+        epoch: Callable[[], int],
+        targets: Iterable[tuple[UUID, Target]] = (),
     ) -> Replayed:
         """Put a copy in the place of what is there, as one step that other processes see; None: it is there already.
 
         `epoch` begins the next one and gives it: it is called when the copy was found to be sound.
-        `tombstones` are read after that.
+        `tombstones` are read after that, and `targets`: what the source had named to jobs that go on.
 
         Before anybody can read it, all tombstones (each with its tenant and job) are merged, every
         record that one of them matches is erased with what was made from it, positions and

@@ -8,13 +8,14 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from orchestrator.domain.contract import Tombstone, TombstoneKind
+from orchestrator.domain.contract import Target, Tombstone, TombstoneKind
+from orchestrator.domain.states import JobState
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
 
 FIRST: Final = 1
 _PART: Final = 2_000
-_s, _t = t.sources.c, t.tombstones.c
+_s, _t, _g, _j = t.sources.c, t.tombstones.c, t.targets.c, t.jobs.c
 
 
 def of(connection: sa.Connection, adapter: str) -> int:
@@ -49,6 +50,17 @@ def tombstones(connection: sa.Connection) -> Iterator[tuple[str, UUID, Tombstone
                 kind = TombstoneKind(row.kind)
                 mark = Tombstone(kind=kind, key_id=row.key_id, mac=row.mac, cut_off=row.cut_off)
                 yield row.tenant, UUID(row.job_id), mark
+
+
+def targets(connection: sa.Connection, adapter: str) -> Iterator[tuple[UUID, Target]]:
+    """Give what a source has named to jobs that are not verified yet, each once for a job."""
+    going_on = _j.state.in_([t.written(JobState.SOURCE_REVOKED), t.written(JobState.DERIVED_CLEANUP)])
+    query = sa.select(_g.job_id, _g.kind, _g.handle, _g.version).distinct().join(t.jobs, _j.id == _g.job_id)
+    query = query.where(going_on, _g.adapter == adapter, _g.find_pass == 0).order_by(_g.job_id)
+    with connection.execute(query.execution_options(stream_results=True)) as found:
+        for part in found.partitions(_PART):
+            for row in part:
+                yield UUID(row.job_id), Target(kind=row.kind, id=row.handle, version=row.version)
 
 
 def note(connection: sa.Connection, copy: str, *, tombstones: int, erased: int, began: int, ended: int) -> None:

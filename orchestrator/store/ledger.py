@@ -11,7 +11,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.contract import Role, Scrubbed, Tombstone
+from orchestrator.domain.contract import Role, Scrubbed, Target, Tombstone
 from orchestrator.domain.hold import HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
 from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, Wanted
@@ -212,6 +212,11 @@ class SqlLedger:
         """Give every tombstone with its tenant and job."""
         with self.engine.begin() as connection:
             yield from epochs.tombstones(connection)
+
+    def targets_of(self, source: str) -> Iterator[tuple[UUID, Target]]:
+        """Give what a source has named to jobs that are not verified yet."""
+        with self.engine.begin() as connection:
+            yield from epochs.targets(connection, source)
 
     def unknown_jobs(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Name those of these ids that are of no job."""

@@ -87,7 +87,7 @@ class Five:
 
     def fill(self, who: Scope, made_from: Target, revision: int | None = None) -> bool:
         """Fill the cache; tell whether it took the answer."""
-        at = self.memory.store.revision(who) if revision is None else revision
+        at = self.memory.store.revision_for_answers(who) if revision is None else revision
         return self.cache.answers.put(who, "Which passport?", SECRET, [made_from], at)
 
     def readable(self, who: Scope) -> list[str]:

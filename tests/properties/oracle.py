@@ -1,0 +1,87 @@
+"""What must hold of five stores at any time: looked at from outside, between two steps, never inside of a call."""
+
+from __future__ import annotations
+
+from orchestrator import Scope, SelectorKind
+from orchestrator.domain.states import JobState
+from tests.properties.told import Job, Telling
+from tests.properties.world import ENDED, PEOPLE, World
+
+SOURCE = ("memory", "drafts")  # one file: what is put back brings both back
+
+
+def notice(world: World) -> None:
+    """Note for which jobs the source has revoked in this step, which is over now."""
+    there = world.look.revoked()
+    for job in world.told.jobs.values():
+        if job.revoked_at is None and job.id in there:
+            world.told.revoke(job, world.lay, world.five.clock.now())
+            world.counted["revoked: several" if len(job.taken) > 1 else "revoked: one or none"] += 1
+    world.told.step += 1
+    world.lay = world.look.records()
+
+
+def nothing_is_left(world: World) -> None:
+    """P1 and P2: of what a verified job has forgotten, nothing lies in any store but in copies that it names."""
+    lies, states, told = world.look.lies(), world.states(), world.open_windows()
+    for job in world.told.jobs.values():
+        if states[job.id] not in ENDED:
+            continue
+        windows = {copy for of, copy in told if of == job.id}
+        if windows:
+            world.counted["verified with a window"] += 1
+        assert not windows or states[job.id] == JobState.VERIFIED, "completed with an open window"
+        for telling in world.told.tellings:
+            left = {store for store, tokens in lies.items() if telling.token in tokens} - windows
+            left = {store for store in left if _has_to_go(job, telling, store)}
+            assert not left, (
+                f"P1, P2: {telling.token} lies in {sorted(left)}, and job {job.selector} is {states[job.id]}"
+            )
+
+
+def _has_to_go(job: Job, telling: Telling, store: str) -> bool:
+    """Tell whether a job answers for a telling in a store.
+
+    What a restore has taken out of the source was never named to the stores that stay as they
+    are: only who takes a whole subject finds it there.
+    """
+    named = store not in {"vector", "cache"} or job.selector.kind is SelectorKind.SUBJECT
+    return telling in job.taken or (named and job.covers(telling))
+
+
+def nothing_is_served(world: World) -> dict[Scope, dict[str, set[str]]]:
+    """R37 and P7: from the revoke on the source serves nothing of it, nor does anybody when the job is verified."""
+    states, told = world.states(), world.told
+    given = {who: world.look.served(who, told.tellings) for who in PEOPLE}
+    for telling in told.tellings:
+        jobs = told.forgotten_by(telling)
+        verified = [job for job in jobs if states[job.id] in ENDED]
+        for store, tokens in given[telling.scope].items():
+            over = jobs if store in {"memory", "vector"} else [j for j in verified if _has_to_go(j, telling, store)]
+            assert not over or telling.token not in tokens, f"P2, P7: {telling.token} is served by {store}"
+    return given
+
+
+def neighbours_are_kept(world: World, given: dict[Scope, dict[str, set[str]]]) -> None:
+    """What nobody has asked to forget is still readable where it was."""
+    now = world.five.clock.now()
+    for telling in world.told.tellings:
+        over = telling.expires is not None and telling.expires <= now
+        if over or not (telling.there and telling.active) or world.told.forgotten_by(telling):
+            continue
+        got = given[telling.scope]
+        assert telling.token in got["memory"], f"{telling.token} is lost from the source"
+        where = {"vector": telling.indexed, "cache": telling.cached, "drafts": telling.reported is not None}
+        for store, was_there in where.items():
+            excused = _may_go(world, telling, store)
+            assert excused or not was_there or telling.token in got[store], f"{telling.token} is lost from {store}"
+            world.counted[f"kept in {store}"] += was_there and not excused
+
+
+def _may_go(world: World, telling: Telling, store: str) -> bool:
+    """Tell whether a copy of somebody who has returned since a job of the whole subject may be gone with it."""
+    if store == "drafts":
+        return False
+    jobs = [job for job in world.told.jobs.values() if job.selector.kind is SelectorKind.SUBJECT]
+    mine = [job for job in jobs if job.names(telling.scope, telling.key, telling.source)]
+    return any(store == "cache" or job.scope.project is None for job in mine)
