@@ -33,6 +33,9 @@ regime = "gdpr"        # one calendar month; ccpa = 45 days; custom = your `days
 [expiry]
 every = "1h"           # how long what has expired may lie there; nobody is given it meanwhile
 
+[report]
+not_covered = []       # places that no adapter reaches; they stand in every report
+
 [keys]
 tombstone = "file:keys/tombstone.json"
 reference = "file:keys/reference.key"

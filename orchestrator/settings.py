@@ -104,6 +104,12 @@ class ExpirySettings(_Section):
     every: Budget = Field(timedelta(hours=1), description="pause between two looks for what has expired")
 
 
+class ReportSettings(_Section):
+    """What stands in every report: places that no adapter reaches."""
+
+    not_covered: list[Annotated[str, Field(min_length=1)]] = Field([], description="a JSON array as a variable")
+
+
 class KeySettings(_Section):
     """Where the keys are: `file:path` or `env:NAME`, never the key itself."""
 
@@ -140,6 +146,7 @@ class Settings(BaseSettings):
     engine: EngineSettings = EngineSettings()
     deadline: DeadlineSettings = DeadlineSettings()
     expiry: ExpirySettings = ExpirySettings()
+    report: ReportSettings = ReportSettings()
     keys: KeySettings = KeySettings()
     adapters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="enabled adapters with their options")
 
@@ -215,7 +222,7 @@ def read(state_dir: Path, *, template: str | None = None) -> Settings:
 
     try:
         return Configured(state_dir=state_dir.resolve())
-    except ValidationError as error:
+    except ValueError as error:
         raise InvalidRequest(_explain(error), field=FILE) from None
 
 
@@ -282,7 +289,9 @@ def _check_variables() -> None:
             raise InvalidRequest(message, field=variable)
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return 'EXPUNGE_REPORT__NOT_COVERED and EXPUNGE_ADAPTERS take JSON, such as ["one", "two"]'
     first = error.errors(include_input=False, include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or FILE
     if first["type"] == "extra_forbidden":

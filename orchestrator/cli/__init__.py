@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli import failures, file, follow, gate, hold, scan, start, steer
+from orchestrator.cli import failures, file, follow, gate, hold, report, scan, start, steer
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.state_directory import OTHERS
 
@@ -25,7 +25,7 @@ def build(asked: str = "") -> typer.Typer:
         add_completion=False,
     )
     app.callback()(expunge)
-    for family in (start, file, follow, steer, scan):
+    for family in (start, file, follow, report, steer, scan):
         family.add_to(app)
     app.add_typer(hold.app, name="hold")
     app.add_typer(gate.app, name="tombstone")

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap import Control
+from orchestrator.cli.filing import file_rows
 from orchestrator.cli.follow import DONE, NOTHING, PARKED, exit_code, job_document, job_lines, why_not
 from orchestrator.cli.options import AsJson, StateDir, chosen, opened, requester, show
+from orchestrator.cli.progress import of_waiting
+from orchestrator.cli.rows import COLUMNS
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import JobView, Purpose
@@ -17,9 +20,11 @@ from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
 from orchestrator.domain.states import JobState
 from orchestrator.service.accept import Request, accept
+from orchestrator.store import report as reading
 
 # Not the pattern itself: brackets are markup to what prints the help.
 REFERENCE = "Case or message id: lower-case letters, digits and . _ / -"
+FILE = "File each row of this CSV file (or .jsonl) in UTF-8; - is CSV on standard input."
 
 Key = Annotated[str | None, typer.Option(help="Forget this key, all its versions.")]
 Memory = Annotated[str | None, typer.Option(help="Forget this record, by the source's own handle.")]
@@ -33,14 +38,17 @@ Timeout = Annotated[float, typer.Option(help="Longest wait in seconds.", min=0.1
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this family."""
-    app.command()(request)
-    app.command()(preview)
+    app.command(
+        epilog="Example: expunge request --source chat/turn-6 --tenant acme --user ann --reason user_request --wait"
+        "\n\nExample: expunge request --file requests.csv --json"
+    )(request)
+    app.command(epilog="Example: expunge preview --subject --tenant acme --user ann")(preview)
 
 
 def request(
-    tenant: TenantName,
-    user: UserName,
-    reason: Annotated[str, typer.Option(help=f"One of: {', '.join(Reason)}.")],
+    tenant: Annotated[str | None, typer.Option(help="Organisation of the user.")] = None,
+    user: Annotated[str | None, typer.Option(help="Whose data.")] = None,
+    reason: Annotated[str | None, typer.Option(help=f"One of: {', '.join(Reason)}.")] = None,
     key: Key = None,
     memory: Memory = None,
     source: Source = None,
@@ -50,10 +58,27 @@ def request(
     idempotency_key: Annotated[str | None, typer.Option(help="Filing again with this key files nothing new.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until verified, parked or held.")] = False,  # noqa: FBT002
     timeout: Timeout = 300,
+    file: Annotated[str | None, typer.Option(metavar="FILE", help=f"{FILE} Columns: {', '.join(COLUMNS)}.")] = None,
     directory: StateDir = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """File a forget request. With --wait the exit code tells: verified (0), parked or held (4), nothing found (5)."""
+    """File a forget request for one user, or for each row of a file.
+
+    With --wait the exit code is 0 verified, 4 parked or held, 5 nothing found.
+
+    With --file each row is accepted, known (filed before) or refused (exit 1).
+    Running a file again files nothing twice: a row without idempotency_key gets
+    one that is made of all that it says.
+    """
+    if file is not None:
+        given = (tenant, user, reason, key, memory, source, project, reference, idempotency_key)
+        if subject or wait or any(value is not None for value in given):
+            message = "the rows of --file say what is asked for: leave out every other option but --dir and --json"
+            raise InvalidRequest(message, field="file")
+        raise typer.Exit(file_rows(file, directory, as_json=as_json))
+    if tenant is None or user is None or reason is None:
+        message = "name --tenant, --user and --reason, or a --file of requests"
+        raise InvalidRequest(message, field="tenant")
     if idempotency_key == "":
         message = "--idempotency-key must not be empty: leave it out, or give a key of your own"
         raise InvalidRequest(message, field="idempotency_key")
@@ -128,11 +153,21 @@ def _selector(key: str | None, memory: str | None, source: str | None, *, subjec
 def _wait(control: Control, job: str, timeout: float) -> JobView:
     """Read the job until nothing moves it on by itself, or the time is over."""
     until = time.monotonic() + timeout
-    while True:
-        view = control.ledger.job(job)
-        if view.state in DONE or view.waits_for_a_person:
-            return view
-        if time.monotonic() >= until:
-            typer.echo(f"not verified after {timeout:g} s: {why_not(view)}", err=True)
-            return view
-        time.sleep(0.05)
+    with of_waiting() as told:
+        while True:
+            view = control.ledger.job(job)
+            if view.state in DONE or view.waits_for_a_person:
+                return view
+            if time.monotonic() >= until:
+                break
+            if told is not None:
+                told(f"{view.state.value}, waits for {_waits_for(control, job)}")
+            time.sleep(0.05)
+    typer.echo(f"not verified after {timeout:g} s: {why_not(view)}", err=True)
+    return view
+
+
+def _waits_for(control: Control, job: str) -> str:
+    """Name the phases and stores of what is not done."""
+    _, undone = reading.undone(control.database, job)
+    return ", ".join(sorted({f"{each.phase.value} {each.adapter}" for each in undone})) or "its next step"

@@ -8,9 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.cli.options import AsJson, StateDir, Tenant, as_text, chosen, given_id, opened, printable, show
+from orchestrator.cli.options import (
+    AsJson,
+    StateDir,
+    Tenant,
+    as_text,
+    chosen,
+    given_id,
+    minute,
+    opened,
+    printable,
+    show,
+)
 from orchestrator.domain.job import JobView, Result
 from orchestrator.domain.states import JobState
+from orchestrator.service.outstanding import outstanding
+from orchestrator.store import report as reading
 
 FAILED, PARKED, NOTHING = 1, 4, 5
 ENDED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
@@ -21,10 +34,10 @@ JobId = Annotated[str, typer.Argument(help="Id of the job.", metavar="JOB")]
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this family."""
-    app.command("list")(list_jobs)
-    app.command()(status)
-    app.command()(watch)
-    app.command()(receipts)
+    app.command("list", epilog="Example: expunge list --tenant acme --state derived_cleanup --limit 100")(list_jobs)
+    app.command(epilog="Example: expunge status JOB --tenant acme")(status)
+    app.command(epilog="Example: expunge watch JOB --timeout 600")(watch)
+    app.command(epilog="Example: expunge receipts JOB --json")(receipts)
 
 
 def list_jobs(
@@ -49,10 +62,17 @@ def list_jobs(
 
 
 def status(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
-    """Show where a job is, and why it is not moving."""
+    """Show where a job is, why it is not moving, and when the next attempt comes."""
     with opened(directory) as control:
-        view = control.ledger.job(job, tenant=tenant)
-    show(job_document(view), job_lines(view), as_json=as_json)
+        view, undone = reading.undone(control.database, job, tenant=tenant)
+    left = [outstanding(each, view) for each in undone]
+    coming = [(each.next_attempt_at, each) for each in left if each.next_attempt_at is not None]
+    lines = [
+        f"{'due' if each.last_error is None else 'next attempt'}: {each.adapter} {each.phase.value}, {minute(at)}"
+        for at, each in coming
+    ]
+    document = {**job_document(view), "next_attempt_at": min((at for at, _ in coming), default=None)}
+    show(document, [*job_lines(view), *lines], as_json=as_json)
 
 
 def watch(

@@ -22,7 +22,10 @@ def family() -> None:
     """Ask the gate whether something may be learned again."""
 
 
-@app.command()
+@app.command(
+    epilog="Example: expunge tombstone check --tenant acme --user ann --project trips --source chat/turn-6 "
+    '--position 7 --text "The seat is 12A."'
+)
 def check(
     tenant: Annotated[str, typer.Option(help="Organisation of the user.")],
     user: Annotated[str, typer.Option(help="Whose data.")],

@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(epilog="Example: expunge hold add --subject --tenant acme --user ann --reason litigation")
 def add(
     tenant: TenantName,
     user: UserName,
@@ -52,7 +52,7 @@ def add(
     show({"holds": [_document(view) for view in views]}, [_line(view) for view in views], as_json=as_json)
 
 
-@app.command("list")
+@app.command("list", epilog="Example: expunge hold list --tenant acme --released")
 def list_holds(
     tenant: Tenant = None,
     released: Annotated[bool, typer.Option("--released", help="Show released ones too.")] = False,  # noqa: FBT002
@@ -71,7 +71,7 @@ def list_holds(
     show({"holds": [_document(view) for view in page], "next": following}, lines, as_json=as_json)
 
 
-@app.command()
+@app.command(epilog="Example: expunge hold release HOLD")
 def release(
     hold: Annotated[str, typer.Argument(help="Id of the hold.", metavar="HOLD")],
     tenant: Tenant = None,

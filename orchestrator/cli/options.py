@@ -77,5 +77,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def minute(at: datetime) -> str:
+    """Give a time to the minute, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -9,20 +9,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from orchestrator.cli.options import AsJson, show
+from orchestrator.cli.progress import of_bytes
 from orchestrator.domain.contract import Fingerprint
 from orchestrator.domain.errors import ExpungeError, InvalidRequest
 from orchestrator.gate.keyring import Keyring
 from orchestrator.scan.encodings import Encoding, forms
 from orchestrator.scan.fingerprints import Fingerprinter
 from orchestrator.scan.report import Doubt, FileReport, Report, Verdict
-
-if TYPE_CHECKING:
-    from orchestrator.scan.scanner import Told
 
 FOUND, NOT_LOOKED_AT = 1, 4
 STANDARD_INPUT: Final = "-"
@@ -48,7 +46,7 @@ class Values:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command of this family."""
-    app.command()(scan)
+    app.command(epilog="Example: expunge scan --fingerprints-of values.txt exports/ backup.db")(scan)
 
 
 def scan(
@@ -68,7 +66,7 @@ def scan(
     from orchestrator.scan import scanner  # noqa: PLC0415
 
     marker = MARKER.format(secrets.token_hex(16))
-    with _planted(marker) as control, _progress() as told:
+    with _planted(marker) as control, of_bytes("scan") as told:
         report = scanner.scan([control, *paths], values.prints, by=by, control=by.of_text(marker).rows, told=told)
     report = Report(
         files=tuple(file for file in report.files if file.path != control), control_found=report.control_found
@@ -131,21 +129,6 @@ def _planted(marker: str) -> Iterator[Path]:
             message = f"cannot plant the control in the temporary folder: {error.strerror}"
             raise ExpungeError(message) from None
         yield file
-
-
-@contextmanager
-def _progress() -> Iterator[Told | None]:
-    """Show how far it is, on a terminal alone; it is wiped out at the end."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn  # noqa: PLC0415
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("scan", total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
 
 def _parts(report: Report, paths: list[Path]) -> dict[Path, Report]:

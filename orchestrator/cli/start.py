@@ -33,11 +33,11 @@ RESTART_PAUSE = 1.0
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this family."""
-    app.command()(init)
-    app.command()(migrate)
-    app.command()(doctor)
-    app.command()(adapters)
-    app.command()(up)
+    app.command(epilog="Example: expunge init --store memory --store vector --store cache")(init)
+    app.command(epilog="Example: expunge migrate --dir .expunge")(migrate)
+    app.command(epilog="Example: expunge doctor --json")(doctor)
+    app.command(epilog="Example: expunge adapters")(adapters)
+    app.command(epilog="Example: expunge up --workers 2")(up)
 
 
 def init(

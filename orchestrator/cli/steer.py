@@ -15,10 +15,10 @@ from orchestrator.domain.job import Waiver
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands of this family."""
-    app.command()(retry)
-    app.command()(cancel)
-    app.command()(waive)
-    app.command()(overdue)
+    app.command(epilog="Example: expunge retry JOB")(retry)
+    app.command(epilog="Example: expunge cancel JOB --tenant acme")(cancel)
+    app.command(epilog="Example: expunge waive JOB --adapter cache --reason store_gone")(waive)
+    app.command(epilog="Example: expunge overdue --tenant acme --json")(overdue)
 
 
 def retry(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002

@@ -13,6 +13,7 @@ from orchestrator.domain.job import JobView, Purpose, ReceiptView, Result, Trigg
 from orchestrator.domain.states import JobState
 from orchestrator.store import tables as t
 from orchestrator.store import windows
+from orchestrator.store.among import among
 from orchestrator.store.clock import moment
 from orchestrator.store.holds import waits_for_hold
 from orchestrator.store.jobs import read_kind
@@ -38,6 +39,12 @@ def listed(
     if after is not None:
         where.append(t.jobs.c.id > after)
     return views(connection, *where, limit=limit, tenant=tenant)
+
+
+def states(connection: sa.Connection, jobs: Sequence[str]) -> dict[str, JobState]:
+    """Give where each of these jobs is."""
+    query = sa.select(t.jobs.c.id, t.jobs.c.state).where(among(t.jobs.c.id))
+    return {row.id: JobState(row.state) for row in connection.execute(query, {"ids": jobs})}
 
 
 def overdue(connection: sa.Connection, *, tenant: str | None, before_us: int, now_us: int, limit: int) -> list[JobView]:

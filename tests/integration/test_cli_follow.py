@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -108,6 +111,41 @@ def test_job_that_is_tried_again_says_so(control: Control, run: Run) -> None:
     assert (code, "(store_unreachable), and it is tried again by itself" in out) == (0, True)
     _, _, error = run("watch", job, "--timeout", "0.2")
     assert ("store_unreachable" in error, "worker may be" in error) == (True, False)
+
+
+def test_status_tells_when_the_next_attempt_comes(control: Control, run: Run) -> None:
+    job = file(control)
+    assert f"due: memory revoke, {control.clock.now():%Y-%m-%d}" in run("status", job)[1]
+    before = control.clock.now()
+    fail(control, RetryIn(delay=timedelta(minutes=5)))
+    told = json.loads(run("status", job, "--json")[1])["next_attempt_at"]
+    assert timedelta(minutes=5) <= datetime.fromisoformat(told) - before <= timedelta(minutes=6)
+    assert f"next attempt: memory revoke, {datetime.fromisoformat(told):%Y-%m-%d %H:%M} UTC\n" in run("status", job)[1]
+    assert control.ledger.retry(job) == 1
+    fail(control, Park(reason=Parked.PERMANENT_ERROR))
+    assert json.loads(run("status", job, "--json")[1])["next_attempt_at"] is None
+    code, out, _ = run("status", job)
+    assert (code, "attempt:" in out, "due:" in out) == (0, False, False)
+
+
+def test_waiting_shows_on_a_terminal_what_it_waits_for(control: Control) -> None:
+    shell = Shell(control.settings.state_dir)
+    who = ("--tenant", "acme", "--user", "ann", "--key", "passport", "--timeout", "1")
+    for words in (("request", *who, "--reason", "operator", "--wait"), ("preview", *who)):
+        reading, writing = pty.openpty()
+        process = subprocess.Popen(
+            [*COMMAND, *words], env=shell.environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=writing
+        )
+        os.close(writing)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(reading, 65_536):
+                shown += part
+        os.close(reading)
+        process.wait(30)
+        phase = b"revoke" if words[0] == "request" else b"find"
+        assert b"requested, waits for %b memory" % phase in shown
+        assert b"waits for" not in shell(*words)[2].encode()
 
 
 def test_watch_of_a_cancelled_job_has_nothing_to_complain_of(control: Control, run: Run) -> None:

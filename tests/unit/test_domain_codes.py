@@ -31,8 +31,11 @@ from orchestrator.domain.errors import (
     StoreUnreachable,
     Transient,
 )
+from orchestrator.service.outstanding import Why
+from orchestrator.service.report import Standing
 
-ENUMS: list[type[Code]] = [Reason, HoldReason, WaiverReason, Parked, ErrorCode, Residual, Refusal, CrashPoint]
+OF_LEDGER: list[type[Code]] = [Reason, HoldReason, WaiverReason, Parked, ErrorCode, Residual, Refusal, CrashPoint]
+ENUMS: list[type[Code]] = [*OF_LEDGER, Standing, Why]  # the last two are words of a report alone
 EVERY_CODE = [code for enum in ENUMS for code in enum]
 EVERY_ERROR = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, ExpungeError)]
 

@@ -1,0 +1,70 @@
+"""The help of every command and option: it is there, it fits its command, and its examples can be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from orchestrator.cli import build
+from tests.integration.cli_harness import Shell
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
+    """Walk the tree of commands; its classes are the framework's own and have no public name."""
+    yield path, command
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from commands(inner, (*path, name))
+
+
+ROOT: Any = typer.main.get_command(build())
+TREE = dict(commands(ROOT))
+# What the orchestrator has itself; the others come by entry point, from packages that it may not know.
+OURS = [
+    path
+    for path, command in TREE.items()
+    if getattr(command.callback, "__module__", "").startswith("orchestrator.cli") and not hasattr(command, "commands")
+]
+EXAMPLE = re.compile(r"Example: (expunge .+)")
+EXAMPLES = [(path, line) for path in TREE for line in EXAMPLE.findall(TREE[path].epilog or "")]
+
+
+@pytest.mark.parametrize("path", TREE, ids=" ".join)
+def test_no_command_and_no_option_lacks_help(path: tuple[str, ...]) -> None:
+    assert re.match(r"[A-Z].{10}", TREE[path].help or ""), "a sentence"
+    for parameter in TREE[path].params:
+        text = (getattr(parameter, "help", None) or "").strip()
+        assert len(text) > 5, parameter.name
+
+
+def test_ours_are_all_families() -> None:
+    assert {("request",), ("report",), ("scan",), ("hold", "add"), ("tombstone", "check"), ("up",)} <= {*OURS}
+
+
+@pytest.mark.parametrize("path", OURS, ids=" ".join)
+def test_every_command_of_ours_has_an_example(path: tuple[str, ...]) -> None:
+    assert path in [of for of, _ in EXAMPLES]
+
+
+@pytest.mark.parametrize(("path", "line"), EXAMPLES, ids=lambda part: part if isinstance(part, str) else "")
+def test_example_can_be_typed_as_it_stands(path: tuple[str, ...], line: str) -> None:
+    words = shlex.split(line)[1:]
+    assert tuple(words[: len(path)]) == path
+    TREE[path].make_context(" ".join(path), words[len(path) :])
+    for word in words:
+        assert not word.startswith("/"), "a path of one machine"
+
+
+def test_help_tells_what_a_file_of_requests_holds_and_what_a_restore_does(tmp_path_factory: Any) -> None:  # noqa: ANN401
+    shell = Shell(tmp_path_factory.mktemp("help"))
+    wide = {"COLUMNS": "300", "TERMINAL_WIDTH": "300"}
+    asked = shell("request", "--help", **wide)[1]
+    for word in ("idempotency_key", "jsonl", "- is CSV on standard input", "files nothing twice", "refused (exit 1)"):
+        assert word in asked, word
+    for word in ("back to a copy of it", "What was forgotten since is erased before anybody can read"):
+        assert word in shell("restore", "--help", **wide)[1], word
+    assert "not_covered" in shell("report", "--help", **wide)[1]
