@@ -16,7 +16,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	touch $(STAMP)
 
-demo: setup ## Forget two facts for real: worker killed in the middle, every claim checked
+demo: setup ## Forget for real in five stores: a worker killed, a hold, a kept copy, a restore; every claim checked
 	$(BIN)/expunge demo
 
 test: setup ## Run the tests with branch coverage
@@ -34,7 +34,7 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 requirements: setup ## Print which requirements have a test; fail where one of this release has none
 	$(BIN)/python tests/requirements.py
 
-crash: setup ## Kill processes at every named point, stop brokers and databases, plant each fault of the demo
+crash: setup ## Kill processes at every named point, stop brokers and databases
 	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
 	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties tests/chaos --hypothesis-profile=thorough
 

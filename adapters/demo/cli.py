@@ -24,36 +24,33 @@ def demo(
     keep: Annotated[Path | None, typer.Option(help="Leave everything in this new folder for inspection.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002
 ) -> None:
-    """Forget two facts for real, kill a worker on the way, and check every claim. Exit 1 if anything is false."""
-    # The story loads every store's driver, which no other command needs.
-    from adapters.demo.story import tell  # noqa: PLC0415
+    """Forget for real in five stores, through a crash, a hold and a kept copy, and check every claim.
 
+    The exit code is 1 where one of them is false.
+    """
+    # The story loads every store's driver, which no other command needs.
+    from adapters.demo.checks import CHECKS, look  # noqa: PLC0415
+    from adapters.demo.progress import narrating  # noqa: PLC0415
+    from adapters.demo.report import document, show  # noqa: PLC0415
+    from adapters.demo.story import ACTS, played  # noqa: PLC0415
+
+    if fault is not None and fault not in CHECKS:
+        raise InvalidRequest(f"--break takes one of: {', '.join(CHECKS)}", field="break")
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         message = "--keep takes a folder that is new or empty: what lies in this one would be mixed with the demo's"
         raise InvalidRequest(message, field="keep")
     folder = Path(tempfile.mkdtemp(prefix="expunge-demo-")) if keep is None else keep
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     began = time.monotonic()
-    say = (lambda _line: None) if as_json else typer.echo
     try:
-        story, checks = tell(folder, fault, say)
+        with narrating(ACTS, quiet=as_json) as narrator, played(folder, fault, narrator) as stage:
+            verdicts = look(stage, fault)
+            told = document(stage, verdicts, time.monotonic() - began)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    document = {
-        "ok": all(check.ok for check in checks),
-        "jobs": [{key: job[key] for key in ("id", "state", "selector", "attempts")} for job in story.jobs],
-        "receipts": story.receipts,
-        "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks],
-        "not_covered": ["transcript.txt: a file outside the registered stores"],
-        "raw_file_hits": story.hits,
-        "seconds": round(time.monotonic() - began, 1),
-    }
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(json.dumps(told, indent=2))
     else:
-        for check in checks:
-            typer.echo(f"{'ok    ' if check.ok else 'FALSE '} {check.name}: {check.detail}")
-        typer.echo("not covered: transcript.txt, a file outside the registered stores")
-        typer.echo(f"{'all true' if document['ok'] else 'something is false'} after {document['seconds']} s")
-    raise typer.Exit(0 if document["ok"] else 1)
+        show(told)
+    raise typer.Exit(0 if told["ok"] else 1)

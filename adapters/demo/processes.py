@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
 from orchestrator import ExpungeError
 
 PATIENCE = 60.0
+LOG = "processes.log"
 
 
 class Processes:
@@ -22,7 +24,7 @@ class Processes:
 
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state"
-        self._log = (folder / "processes.log").open("ab")
+        self._log = (folder / LOG).open("ab")
         self._running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
@@ -53,13 +55,23 @@ class Processes:
         return process
 
     def run(self, *words: str) -> tuple[int, Any]:
-        """Run a command to its end; give its exit code and what it printed as JSON."""
+        """Run a command to its end; give its exit code and what it printed as JSON. Its log lines go to our file."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("EXPUNGE_")}
         done = subprocess.run(  # noqa: S603 - our own command
-            self._command(*words), env=environment, capture_output=True, timeout=PATIENCE, check=False
+            self._command(*words),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            timeout=PATIENCE,
+            check=False,
         )
         text = done.stdout.decode()
         return done.returncode, json.loads(text) if text.startswith("{") else text
+
+    def together(self, *commands: Sequence[str]) -> list[tuple[int, Any]]:
+        """Run commands that do not wait for each other at the same time; give the answers in their order."""
+        with ThreadPoolExecutor(len(commands)) as pool:
+            return list(pool.map(lambda words: self.run(*words), commands))
 
     def _command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "orchestrator.cli", *words, "--dir", str(self.state)]

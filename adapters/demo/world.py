@@ -1,110 +1,172 @@
-"""The demo's people: two tenants, five users, 300 facts with versions and sources, and cached answers."""
+"""The five stores of the demo, open as an application has them, and what the demo's people fill them with."""
 
 from __future__ import annotations
 
-import sqlite3
-import subprocess
-import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
+from adapters.backup import BackupAdapter
 from adapters.cache import CacheAdapter
-from adapters.memory import MemoryAdapter
-from orchestrator import Scope, Target
-
-READER: Final = Scope(tenant="tenant-a", user="reader-a", project="trip-planning")
-SCOPES: Final = (
+from adapters.demo import sight
+from adapters.demo.people import (
+    EXPIRING,
+    EXPIRING_KEY,
+    GUEST,
+    OTHER_KEY,
     READER,
-    Scope(tenant="tenant-a", user="reader-b", project="trip-planning"),
-    Scope(tenant="tenant-a", user="reader-c", project="research"),
-    Scope(tenant="tenant-b", user="reader-a", project="trip-planning"),
-    Scope(tenant="tenant-b", user="reader-d", project="research"),
+    SCOPES,
+    SECRET_KEY,
+    TRANSCRIPT,
+    embed,
+    questions,
+    tellings,
 )
-KEYS: Final = 20
-VERSIONS: Final = 3
-ANSWERS: Final = 10
-SOURCE: Final = "trip-planning/turn-6"
-SECRET_KEY: Final = "passport"
-SECRET: Final = "The passport number is P1234567."
-OTHER_KEY: Final = "allergy"
-OTHER_SECRET: Final = "Allergic to walnuts, see letter Q7654321."
-QUESTIONS: Final = {SECRET_KEY: "Which passport do I travel with?", OTHER_KEY: "What may I not eat?"}
-SECRETS: Final = ("P1234567", "Q7654321")
-TRANSCRIPT: Final = f"turn-6, reader-a: {SECRET} Please book the train.\n"
-_COUNT: Final = """\
-import pathlib, sys
-texts = [path.read_bytes() for path in pathlib.Path(sys.argv[1]).glob("memory.db*")]
-print(sum(text.count(secret.encode()) for text in texts for secret in sys.argv[2:]))
-"""
+from adapters.demo.sight import Row
+from adapters.drafts import DraftsAdapter
+from adapters.memory import MemoryAdapter
+from adapters.vector import Point, VectorAdapter, VectorIndex
+from orchestrator import Scope, Target, open_adapter
+
+STORES: Final = ("memory", "vector", "cache", "drafts", "backup")
+REPORTS: Final = {"passport": [SECRET_KEY], "allergy": [OTHER_KEY], "others": ["key-02", "key-03"]}
+"""Draft jobs by name, each over these keys, as far as they are there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything that the stores hold, row by row and entry by entry."""
+
+    facts: dict[str, Row]
+    points: dict[str, Row]
+    answers: dict[bytes, dict[bytes, bytes]]
+    drafts: dict[str, Row]
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """The two stores, open as an application has them."""
+    """The stores of one state directory."""
 
-    memory: MemoryAdapter
-    cache: CacheAdapter
     folder: Path
+    memory: MemoryAdapter
+    vector: VectorAdapter
+    cache: CacheAdapter
+    drafts: DraftsAdapter
+    backup: BackupAdapter
+    index: VectorIndex
 
-    def populate(self) -> int:
-        """Store everything; give the number of fact versions."""
-        total = 0
+    @classmethod
+    def open(cls, folder: Path) -> World:
+        """Open the stores that the configuration in this folder names."""
+        memory, vector, cache, drafts, backup = (open_adapter(folder / "state", name) for name in STORES)
+        source = cast("MemoryAdapter", memory)
+        index = cast("VectorAdapter", vector)
+        return cls(
+            folder=folder,
+            memory=source,
+            vector=index,
+            cache=cast("CacheAdapter", cache),
+            drafts=cast("DraftsAdapter", drafts),
+            backup=cast("BackupAdapter", backup),
+            index=index.index(source.masters),
+        )
+
+    def close(self) -> None:
+        """Give back connections."""
+        for adapter in (self.memory, self.vector, self.cache, self.drafts, self.backup):
+            adapter.close()
+
+    @property
+    def source(self) -> Path:
+        """The file of facts and drafts."""
+        return self.folder / "state" / "memory.db"
+
+    @property
+    def vectors(self) -> Path:
+        """The file of the vector index."""
+        return self.folder / "state" / "vectors.db"
+
+    @property
+    def copies(self) -> Path:
+        """The folder of backup copies."""
+        return self.folder / "state" / "backups"
+
+    @property
+    def ledger(self) -> Path:
+        """The control database."""
+        return self.folder / "state" / "orchestrator.db"
+
+    @property
+    def set_aside(self) -> Path:
+        """A copy of the source database that somebody has put aside, outside of every store."""
+        return self.folder / "set-aside.db"
+
+    @property
+    def transcript(self) -> Path:
+        """The old conversation, a file outside of every store."""
+        return self.folder / "transcript.txt"
+
+    def tell(self) -> int:
+        """Let everybody tell what they have to tell; give the number of versions of facts."""
+        told = 0
+        for scope, key, text, source in tellings():
+            self.memory.store.register_source(scope, source)
+            self.memory.store.put(scope, key, text, source, user_statement=True)
+            told += 1
+        self.transcript.write_text(TRANSCRIPT)
+        return told
+
+    def derive(self) -> None:
+        """Make vectors and reports of what is known of everybody."""
         for scope in SCOPES:
-            for n in range(KEYS):
-                for version in range(1, VERSIONS + 1):
-                    secret = scope == READER and version == VERSIONS
-                    key, text = f"key-{n:02}", f"fact {n} in version {version}"
-                    source = f"{scope.user}/turn-{n}-{version}"
-                    if secret and n == 0:
-                        key, text, source = SECRET_KEY, SECRET, SOURCE
-                    elif secret and n == 1:
-                        key, text, source = OTHER_KEY, OTHER_SECRET, "trip-planning/turn-7"
-                    self.memory.store.register_source(scope, source)
-                    self.memory.store.put(scope, key, text, source, user_statement=True)
-                    total += 1
-            self._fill_cache(scope)
-        (self.folder / "transcript.txt").write_text(TRANSCRIPT)
-        return total
+            facts = self.memory.store.current(scope)
+            self.index.put(scope, [_point(fact.id, fact.version, fact.source, fact.value) for fact in facts])
+            here = {fact.key for fact in facts}
+            for name, keys in REPORTS.items():
+                if here.issuperset(keys):
+                    self.drafts.runtime.submit(scope, name, keys=keys)
+                    self.drafts.runtime.run(scope, name)
 
-    def _fill_cache(self, scope: Scope) -> None:
-        revision = self.memory.store.revision(scope)
-        facts = {fact.key: fact for fact in self.memory.store.current(scope)}
-        chosen = [key for key in facts if key in QUESTIONS] + [key for key in facts if key not in QUESTIONS][:ANSWERS]
-        for key in chosen:
-            fact = facts[key]
-            origin = [Target(kind="fact", id=fact.id, version=fact.version)]
-            for question in (QUESTIONS.get(key, f"What about {key}?"), f"Tell me again about {key}."):
-                self.cache.answers.put(scope, question, f"You said: {fact.value}", origin, revision=revision)
+    def answer(self) -> None:
+        """Let everybody ask, so that the answers are cached."""
+        for scope in SCOPES:
+            self._ask(scope, {fact.key for fact in self.memory.store.current(scope)})
 
-    def current(self) -> dict[str, str]:
-        """Read the reader's facts as an application does."""
-        return {fact.key: fact.value for fact in self.memory.store.current(READER)}
+    def expire(self, seconds: float) -> float:
+        """Let a guest tell what holds for that long, with a vector and answers; give when that is over, since 1970."""
+        source = f"{GUEST.user}/turn-99"
+        self.memory.store.register_source(GUEST, source)
+        until = time.time() + seconds
+        self.memory.store.put(GUEST, EXPIRING_KEY, EXPIRING, source, until, user_statement=True)
+        (fact,) = (fact for fact in self.memory.store.current(GUEST) if fact.key == EXPIRING_KEY)
+        self.index.put(GUEST, [_point(fact.id, fact.version, fact.source, fact.value)])
+        self._ask(GUEST, {EXPIRING_KEY})
+        return until
 
-    def answers(self) -> list[str]:
-        """Ask the cache everything that was cached about the two secrets."""
-        asked = [q for key, first in QUESTIONS.items() for q in (first, f"Tell me again about {key}.")]
+    def snapshot(self) -> Snapshot:
+        """Read everything that the stores hold now."""
+        return Snapshot(
+            facts=sight.facts(self.source),
+            points=sight.points(self.vectors),
+            answers=sight.answers(self.cache.client()),
+            drafts=sight.drafts(self.source),
+        )
+
+    def cached(self) -> list[str]:
+        """Ask the cache, as an application does, all that was asked about the two secrets."""
+        asked = [question for key in (SECRET_KEY, OTHER_KEY) for question in questions(key)]
         return [answer for q in asked if (answer := self.cache.answers.get(READER, q)) is not None]
 
-    def facts(self) -> dict[tuple[str, ...], tuple[Any, ...]]:
-        """Read every fact row raw, not through the library."""
-        with self.database() as connection:
-            rows = connection.execute("SELECT * FROM facts ORDER BY tenant, user_id, project, key, version").fetchall()
-        return {tuple(str(part) for part in row[:5]): tuple(row) for row in rows}
+    def _ask(self, scope: Scope, keys: Collection[str]) -> None:
+        revision = self.memory.store.revision(scope)
+        for fact in self.memory.store.current(scope):
+            if fact.key in keys:
+                origin = [Target(kind="fact", id=fact.id, version=fact.version)]
+                for question in questions(fact.key):
+                    self.cache.answers.put(scope, question, f"You said: {fact.value}", origin, revision=revision)
 
-    def entries(self) -> dict[bytes, Mapping[bytes, bytes]]:
-        """Read every cached answer raw, not through the library."""
-        client: Any = self.cache.client()
-        return {key: client.hgetall(key) for key in client.scan_iter() if client.type(key) == b"hash"}
 
-    def database(self) -> sqlite3.Connection:
-        """Open the source database's file."""
-        return sqlite3.connect(self.folder / "state" / "memory.db")
-
-    def raw_hits(self) -> int:
-        """Count how often a secret stands in the source database's files, whatever the database says."""
-        # In a process of its own: closing a file gives up the locks that SQLite holds on it in the same process, and
-        # the next command would take the log of the database from under our open connections.
-        command = [sys.executable, "-c", _COUNT, str(self.folder / "state"), *SECRETS]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)  # noqa: S603 - our own command
+def _point(fact: str, version: int, source: str, text: str) -> Point:
+    return Point(made_from=Target(kind="fact", id=fact, version=version), source=source, vector=embed(text))
