@@ -38,6 +38,10 @@ crash: setup ## Kill processes at every named point, stop brokers and databases
 	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
 	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties tests/chaos --hypothesis-profile=thorough
 
+SCHEDULES ?= 500
+schedules: setup ## Try the five stores under schedules of new seeds (SCHEDULES=); a seed that breaks a property is printed
+	PYTHONPATH=. $(BIN)/python -m tests.properties.explore --schedules $(SCHEDULES)
+
 mutants: setup ## Change one rule of the provenance store at a time, and see that the test named for it fails
 	PYTHONPATH=. $(BIN)/python tests/mutants/run.py
 
@@ -59,4 +63,4 @@ lock: setup ## Renew the locked requirements after a change of pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded -o requirements/run.lock pyproject.toml
 	$(BIN)/pip-compile -q --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --extra embedded --extra dev -o requirements/dev.lock pyproject.toml
 
-.PHONY: help setup demo test check requirements crash mutants chaos bench run lock
+.PHONY: help setup demo test check requirements crash schedules mutants chaos bench run lock
