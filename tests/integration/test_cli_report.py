@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -122,8 +123,7 @@ def test_four_of_five_stores_are_done_and_the_backup_waits_until_its_date(five: 
 
 
 def test_command_tells_it_as_text_as_markdown_and_as_json(control: Control, run: Run) -> None:
-    with (control.settings.state_dir / "expunge.toml").open("a") as config:
-        config.write('\n[report]\nnot_covered = ["exports of the data warehouse"]\n')
+    _configure(control, 'not_covered = ["exports of the data warehouse"]')
     job = file(control)
     code, text, _ = run("report", job)
     assert (code, text.splitlines()[0]) == (0, f"Report of job {job}")
@@ -179,7 +179,14 @@ def test_list_of_what_is_not_covered_may_stand_in_the_environment(
 
 
 def test_unknown_key_of_the_report_is_refused_with_the_known_one(control: Control, run: Run) -> None:
-    with (control.settings.state_dir / "expunge.toml").open("a") as config:
-        config.write("\n[report]\nnot_coverd = []\n")
+    _configure(control, "not_coverd = []")
     code, _, error = run("report", "any")
     assert (code, "did you mean report.not_covered?" in error) == (2, True)
+
+
+def _configure(control: Control, line: str) -> None:
+    """Put a line in the place of what a new configuration says of reports."""
+    config = control.settings.state_dir / "expunge.toml"
+    text, times = re.subn(r"(?m)^not_covered = \[\].*$", line, config.read_text())
+    assert times == 1
+    config.write_text(text)

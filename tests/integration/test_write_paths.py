@@ -118,7 +118,7 @@ PASSING: Final = (
     Row("memory of an import of a fact", KEY, REMEMBER, lambda t: t.remember(t.exported()), True),
 )
 READS: Final = {
-    MemoryStore: {"knows_source", "current", "revision"},
+    MemoryStore: {"knows_source", "current", "revision", "revision_for_answers"},
     SourceChains: {"history", "recall", "deletions"},
     DraftRuntime: {"inspect"},
     VectorIndex: {"search"},
