@@ -18,12 +18,14 @@ from adapters.backup import take as taking
 from adapters.backup import verify as verifying
 from adapters.backup.errors import translated
 from adapters.backup.folder import Folder
+from adapters.backup.looking import looking
 from adapters.backup.manifest import Copy, Policy
 from adapters.backup.physical import CopiesFiles
 from adapters.backup.revoked import revoked
 from adapters.backup.standing import Standing, standing
+from adapters.backup.unseen import Unseen, unseen
 from adapters.backup.windows import Windows
-from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, Role, Seen
+from orchestrator import AdapterContext, Erased, EraseOrder, Holding, InFiles, InvalidRequest, Role, Seen
 
 
 class BackupAdapter(InFiles):
@@ -61,6 +63,16 @@ class BackupAdapter(InFiles):
         """Tell of each copy of the manifest whether its file is there, and how many files it does not name."""
         with translated(), self._folder.shared(self._until([])) as known:
             return standing(self._folder, known, self._context.clock.now())
+
+    def unseen(self, handle: str) -> Sequence[Unseen]:
+        """Give the tombstones that were set since a copy was taken; raises `InvalidRequest` where it is not there."""
+        with translated(), self._folder.shared(self._until([])) as known:
+            copy = next((copy for copy in known.copies if copy.handle == handle), None)
+            if copy is None or self._folder.is_gone(copy.file):
+                message = "there is no copy of that handle: `expunge backup list` names them"
+                raise InvalidRequest(message, field="copy")
+            with looking(self._folder.path_of(copy.file)) as opened:
+                return unseen(opened, self._source, wait=self._left([]))
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the copies that hold what each order names; reads only."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final, cast
@@ -54,6 +55,25 @@ def list_(*, state: StateDir = None, as_json: Json = False) -> None:
     _say({"copies": rows, "unlisted": seen.unlisted}, lines, as_json=as_json)
     if seen.unlisted or any(found in {State.MISSING, State.OVERDUE} for _, found in seen.copies):
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def unseen(
+    copy: Annotated[str, typer.Argument(help="Its handle, as `expunge backup list` gives it.")],
+    *,
+    state: StateDir = None,
+    as_json: Json = False,
+) -> None:
+    """Give the erasures that a copy has not seen: tombstones, which are keyed hashes, set since it was taken.
+
+    What they match is to be left out by whoever puts the copy back by other means than `expunge restore`.
+    """
+    with _opened(state) as adapter:
+        marks = adapter.unseen(copy)
+    jobs = len({mark.job for mark in marks})
+    lines = [f"{len(marks)} tombstones of {jobs} jobs were set since"]
+    lines += [f"{m.tenant} {m.job} {m.kind} {m.key_id} {m.mac} up to {m.cut_off}" for m in marks]
+    _say({"copy": copy, "jobs": jobs, "tombstones": [asdict(mark) for mark in marks]}, lines, as_json=as_json)
 
 
 @contextmanager

@@ -110,3 +110,26 @@ def test_configuration_that_is_refused_exits_2(state: Stage, monkeypatch: pytest
 
     monkeypatch.setattr(orchestrator, "open_adapter", refuse)
     assert run(state, "list").exit_code == 2
+
+
+@pytest.mark.case(126)
+def test_erasures_that_a_copy_has_not_seen_are_given_as_keyed_hashes(state: Stage) -> None:
+    before = json.loads(run(state, "take", "--json").stdout)["handle"]
+    order = state.revoked()
+    after = json.loads(run(state, "take", "--json").stdout)["handle"]
+    told = json.loads(run(state, "unseen", before, "--json").stdout)
+    ours = state.rows(
+        state.folder / "memory.db", "SELECT tenant, job, kind, key_id, mac, cut_off FROM source_tombstones"
+    )
+    assert (told["copy"], told["jobs"]) == (before, 1)
+    assert sorted(tuple(mark.values()) for mark in told["tombstones"]) == sorted(ours) != []
+    assert {mark["job"] for mark in told["tombstones"]} == {str(order.job)}
+    assert json.loads(run(state, "unseen", after, "--json").stdout)["tombstones"] == []
+    assert run(state, "unseen", after).stdout == "0 tombstones of 0 jobs were set since\n"
+    lines = run(state, "unseen", before).stdout.splitlines()
+    assert (lines[0], len(lines)) == (f"{len(ours)} tombstones of 1 jobs were set since", len(ours) + 1)
+    assert not [line for line in lines if "P1234567" in line or order.scope.user in line.split()]
+    (state.copies_folder / f"{before}.db").unlink()
+    for missing in (before, "no-such-copy"):
+        refused = run(state, "unseen", missing)
+        assert (refused.exit_code, "backup list" in refused.stderr) == (2, True)

@@ -124,6 +124,7 @@ def tell_of_jobs(said: Said, five: Five, folder: Path) -> None:
     said("waive", done, "--adapter", "backup", "--reason", "operator")
     for name in ("watch", "receipts", "report"):
         said(name, done)
+    said("backup-unseen", said.documents["backup-take"][0]["handle"])
     rows = folder / "rows.csv"
     rows.write_text("tenant,user,reason,key\nacme,anna,operator,a\nacme,anna,operator,a\nacme,anna,operator,\n")
     said("request-file", "--file", str(rows), exits=1)
