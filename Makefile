@@ -36,7 +36,7 @@ requirements: setup ## Print which requirements have a test; fail where one of t
 
 crash: setup ## Kill processes at every named point, stop brokers and databases
 	PYTHONPATH=. $(BIN)/python tests/chaos/matrix.py
-	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties tests/chaos --hypothesis-profile=thorough
+	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties/test_protocol.py tests/chaos --hypothesis-profile=thorough
 
 SCHEDULES ?= 500
 schedules: setup ## Try the five stores under schedules of new seeds (SCHEDULES=); a seed that breaks a property is printed

@@ -20,7 +20,6 @@ import pytest
 import redis
 import sqlalchemy as sa
 import structlog
-from hypothesis import settings
 
 from tests.fakes import FakeClock
 from tests.integration.five_stores import five_in
@@ -29,9 +28,8 @@ from tests.properties.world import World
 from tests.properties.writers import KINDS, QUIET
 from tests.servers import fake_redis
 
-FIRST, EXAMPLES, MORE, LENGTH = 1_130, 25, 60, 20
-"""The seeds of the tests, more of them with the profile `thorough`; `make schedules` takes new ones."""
-THOROUGH = 500  # examples of the profile of that name
+FIRST, EXAMPLES, LENGTH = 1_130, 25, 20
+"""The seeds of the test; `make schedules` takes new ones."""
 First: TypeAlias = tuple[int, int, int]
 NAMES, WEIGHTS = list(STEPS), list(STEPS.values())
 OCCURS = (
@@ -54,11 +52,10 @@ def test_five_stores_keep_their_properties_under_random_schedules(
     monkeypatch.setenv("EXPUNGE_ENGINE__QUIET_TIME", f"{QUIET.seconds}s")
     monkeypatch.setattr("orchestrator.logs.configure", lambda _: None)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    seeds = range(FIRST, FIRST + (MORE if settings().max_examples >= THOROUGH else EXAMPLES))
     seen = Counter[str]()
     try:
         with fake_redis() as url:
-            for seed in seeds:
+            for seed in range(FIRST, FIRST + EXAMPLES):
                 explore(seed, partial(run, tmp_path / "state", url, seen))
     finally:
         structlog.reset_defaults()
