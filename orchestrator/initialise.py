@@ -71,7 +71,7 @@ url      = "sqlite:///memory.db"
 [adapters.backup]                    # copies of the source database: forgotten in each, or waited for
 required = true
 require  = "logical"
-manifest = "backups/manifest.json"
+manifest = "backups/manifest.json"   # elsewhere: make the folder, and `expunge backup take` before the first job
 source   = "memory.db"               # the file of [adapters.memory]
 """,
 }
@@ -129,13 +129,21 @@ def initialise(directory: Path, stores: Collection[str] | None = None) -> list[P
     return written
 
 
-def _in_use(config: settings.Settings) -> str | None:
-    """Name a database that was used already: in the state directory, or where its configuration points to."""
+def used_store(config: settings.Settings) -> str | None:
+    """Name a SQLite file that a store has used already: in the state directory, or where the configuration says."""
     stores = [settings.inside(str(o["url"]), config.state_dir) for o in config.adapters.values() if "url" in o]
     files = [file_of(sa.make_url(url)) for url in stores if url.startswith("sqlite:")]
+    files += databases(config.state_dir)
+    return next((file.name for file in files if file is not None and file.is_file() and file.stat().st_size), None)
+
+
+def _in_use(config: settings.Settings) -> str | None:
+    """Name a database that was used already, that of the jobs among them."""
     database = open_configured(config)
-    files += [file_of(database.url), *databases(config.state_dir)]
-    used = next((file.name for file in files if file is not None and file.is_file() and file.stat().st_size), None)
+    own = file_of(database.url)
+    used = used_store(config)
+    if used is None and own is not None and own.is_file() and own.stat().st_size:
+        used = own.name
     if used is None and database.dialect.name != "sqlite":
         with database.connect() as connection:
             if (

@@ -52,7 +52,7 @@ def take(
 
 def _check(policy: Policy, keep_until: datetime | None, now: datetime) -> None:
     if (policy is Policy.WINDOW) is (keep_until is None):
-        message = "keep_until goes with the policy window, and with no other"
+        message = "the policy window needs --keep-until, and no other policy takes it"
         raise InvalidRequest(message, field="keep_until")
     if keep_until is not None and (keep_until.tzinfo is None or keep_until <= now):
         message = "keep_until must be a time to come, with its offset: 2027-01-31T03:00:00Z"

@@ -20,9 +20,9 @@ from orchestrator import settings
 from orchestrator.bootstrap import Control
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
-from orchestrator.initialise import DEFAULT, SECTIONS, initialise
+from orchestrator.initialise import DEFAULT, SECTIONS, initialise, used_store
 from orchestrator.registry import installed
-from orchestrator.state_directory import databases, held
+from orchestrator.state_directory import held
 from orchestrator.store import migrate as schema
 
 SERVICES = "expunge.services"
@@ -56,7 +56,7 @@ def init(
     where = settings.state_dir(directory)
     written = [str(path) for path in initialise(where, stores)]
     # Where a store holds data, a missing control database was lost: an empty one must not take its place unseen.
-    with opened(where, create=not databases(where)) as control:
+    with opened(where, create=used_store(settings.read(where)) is None) as control:
         schema.upgrade(control.database)
     lines = [f"wrote {path}" for path in written] + [f"ready: expunge up --dir {where}"]
     show({"state_dir": str(where), "written": written, "schema": schema.newest()}, lines, as_json=as_json)

@@ -52,6 +52,28 @@ class LawsOfErasing(Laws):
             holds(not any(map(store.readable, going)), law, "nothing that was erased is readable")
             holds(all(map(store.readable, PEOPLE.bystanders)), law, "bystanders are still readable")
 
+    def test_law_01_a_subject_is_taken_by_its_scope(self, store: StoreUnderTest) -> None:
+        """A subject goes as a whole, of one project or of all, though nothing is known of what it was made from."""
+        law = "law 1"
+        if isinstance(store.adapter, SourceAdapter) or not store.is_built_upon:
+            return  # a source names its own records, and a copy of a whole database is looked into by them
+        store.plant_all(PEOPLE.bystanders)
+        before = dict(store.raw())
+        handles = {record: plant(store, record) for record in PEOPLE.subject}
+        # What was made from a record goes from whichever project it lies in.
+        by_key = Selector(kind=SelectorKind.KEY, value="passport")
+        found = erasure_of(store, S1, by_key, (PEOPLE.abroad,)).find()
+        holds(len(found) == 1, law, "what was made from a known record is found in whichever project it lies")
+        origin = found[0].derived_of or ""
+        holds(origin.startswith(f"fact:{PEOPLE.abroad.fact.id}"), law, "a target names what it was made from")
+        for scope, going in ((S1, (PEOPLE.passport, PEOPLE.allergy)), (EVERY_PROJECT, (PEOPLE.abroad,))):
+            expected, gone = without(store.raw(), {h for record in going for h in handles[record]})
+            erasure = erasure_of(store, scope, SUBJECT, ())
+            holds(not clean(erasure.verify(())), law, "verify sees a subject by its scope alone")
+            complete(erasure.run(), len(gone), law)
+            holds(dict(store.raw()) == expected, law, "exactly what lies in the scope is gone")
+        holds(dict(store.raw()) == before, law, "the bystanders are byte-identical")
+
     def test_law_01_counts_each_order_of_a_batch(self, store: StoreUnderTest) -> None:
         """Of two orders of one batch that name one id, the first erases it and the other finds it absent."""
         law = "law 1"

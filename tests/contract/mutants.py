@@ -63,7 +63,9 @@ from tests.contract.mutants_chains import half_a_chain, hidden_is_gone, record_w
 from tests.contract.mutants_closure import (
     cache_takes_what_says_the_same,
     follows_facts_alone,
+    knows_no_subject,
     looks_from_facts_alone,
+    takes_every_project,
     takes_every_version,
     vector_takes_what_says_the_same,
 )
@@ -147,6 +149,8 @@ CACHE: dict[str, Mutation] = {
     "looks from facts alone": looks_from_facts_alone,
     "takes what says the same": cache_takes_what_says_the_same,
     "takes every version": takes_every_version,
+    "knows no subject": knows_no_subject,
+    "takes every project": takes_every_project,
 }
 VECTOR: dict[str, Mutation] = {
     **EVERY,
@@ -161,6 +165,8 @@ VECTOR: dict[str, Mutation] = {
     "follows facts alone": follows_facts_alone,
     "takes what says the same": vector_takes_what_says_the_same,
     "takes every version": takes_every_version,
+    "knows no subject": knows_no_subject,
+    "takes every project": takes_every_project,
 }
 DRAFTS: dict[str, Mutation] = {
     **EVERY,
@@ -174,6 +180,8 @@ DRAFTS: dict[str, Mutation] = {
     "text where none belongs": drafts_text_in_the_job,
     "origins of nothing": drafts_keep_their_origins,
     "takes every version": takes_every_version,
+    "knows no subject": knows_no_subject,
+    "takes every project": takes_every_project,
 }
 BACKUP: dict[str, Mutation] = {
     **EVERY,

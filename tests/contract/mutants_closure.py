@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from orchestrator import Erased, Holding, Seen
+from orchestrator import Erased, Holding, Seen, Selector, SelectorKind
 from orchestrator.testing import StoreUnderTest
 from tests.contract.mutation import Orders, opened, override
 from tests.contract.stores import CacheUnderTest
@@ -28,6 +28,26 @@ def takes_every_version(store: StoreUnderTest) -> None:
 
     def mutant(orders: Orders) -> Sequence[Holding]:
         return find([replace(o, known=tuple(replace(t, version=0) for t in o.known)) for o in orders])
+
+    override(store.adapter, find=mutant)
+
+
+def knows_no_subject(store: StoreUnderTest) -> None:
+    """Find what was made from what is known, and never all of a subject."""
+    find = store.adapter.find
+
+    def mutant(orders: Orders) -> Sequence[Holding]:
+        return find([replace(o, selector=Selector(kind=SelectorKind.KEY, value="any")) for o in orders])
+
+    override(store.adapter, find=mutant)
+
+
+def takes_every_project(store: StoreUnderTest) -> None:
+    """Find all of a user, whatever project was asked for."""
+    find = store.adapter.find
+
+    def mutant(orders: Orders) -> Sequence[Holding]:
+        return find([replace(o, scope=replace(o.scope, project=None)) for o in orders])
 
     override(store.adapter, find=mutant)
 

@@ -21,6 +21,7 @@ from tests.contract.vectors import vectors_in
 
 Open: TypeAlias = Callable[[Path], AbstractContextManager[Any]]
 ALL_AND_ONLY = "01_takes_all_and_only_its_targets"
+BY_SCOPE = "01_a_subject_is_taken_by_its_scope"
 EXPIRY = "01_what_has_expired_is_not_the_person"
 BATCH = "01_counts_each_order_of_a_batch"
 HELD = "01_leaves_what_a_hold_covers"
@@ -78,6 +79,8 @@ CAUGHT_BY: dict[str, set[str]] = {
     "origins of nothing": {ALL_AND_ONLY, BATCH, PAGES},
     "text where none belongs": {FILES},
     "takes every version": {VERSION},
+    "knows no subject": {BY_SCOPE},
+    "takes every project": {BY_SCOPE},
     "follows facts alone": {MADE_FROM},
     "looks from facts alone": {MADE_LATE},
     "takes what says the same": {TOLD_TWICE},

@@ -93,6 +93,16 @@ def test_lost_control_database_is_not_replaced_unseen(run: Shell) -> None:
     assert run.json("list") == {"jobs": [], "next": None}
 
 
+def test_lost_control_database_is_not_replaced_where_the_store_lies_elsewhere(run: Shell, tmp_path: Path) -> None:
+    config = run.state / "expunge.toml"
+    moved = (run.state / "memory.db").rename(tmp_path / "elsewhere.db")
+    config.write_text(config.read_text().replace('"sqlite:///memory.db"', f'"sqlite:///{moved}"'))
+    (run.state / "orchestrator.db").unlink()
+    code, out, error = run("init")
+    assert (code, "restore it from a backup" in out + error) == (1, True)
+    assert not (run.state / "orchestrator.db").exists()
+
+
 def test_everything_is_closed_to_others(run: Shell) -> None:
     open_to_others = [p for p in (run.state, *run.state.rglob("*")) if stat.S_IMODE(p.stat().st_mode) & 0o077]
     assert open_to_others == []
