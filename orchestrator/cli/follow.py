@@ -131,7 +131,7 @@ def why_not(view: JobView) -> str:
     """Say what may keep a job that nobody has stopped."""
     if view.last_error is not None:
         return f"the last attempt of a store failed ({view.last_error}), and it is tried again by itself"
-    return "no worker may be running (`expunge up`), or a store takes long to answer (`expunge doctor` asks each)"
+    return "no worker may be running (expunge up), or a store takes long to answer (`expunge doctor` asks each)"
 
 
 def job_lines(view: JobView) -> list[str]:

@@ -83,6 +83,8 @@ def tables(postgres_server: Any, postgres_url: str, tmp_path: Path) -> Iterator[
     with closing(psycopg.connect(plain, autocommit=True)) as raw:
         made = Tables(raw, engine, Path(str(postgres_server.pgdata)), context)
         off = "WITH (autovacuum_enabled = off)"
+        # Other tests write to the same server: as much as makes it use segments of its log again.
+        made.run("ALTER SYSTEM SET wal_keep_size = '1GB'", "SELECT pg_reload_conf()")
         made.run(
             f"CREATE TABLE facts (id int PRIMARY KEY, value text) {off}",
             "ALTER TABLE facts ALTER value SET STATISTICS 10",  # few samples lie in their row, uncompressed
@@ -97,6 +99,7 @@ def tables(postgres_server: Any, postgres_url: str, tmp_path: Path) -> Iterator[
             cursor.execute("INSERT INTO facts VALUES (-1, %s)", [MARKER.decode()])
         made.run("ANALYZE facts")
         yield made
+        made.run("ALTER SYSTEM RESET wal_keep_size", "SELECT pg_reload_conf()")
     engine.dispose()
 
 
