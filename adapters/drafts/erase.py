@@ -15,12 +15,13 @@ import sqlalchemy as sa
 
 from adapters.drafts import lineage
 from adapters.drafts.schema import is_here
-from adapters.drafts.step import KINDS, REPORT, State, Step
+from adapters.drafts.step import APPROVAL, INPUT, KINDS, State, Step, kind_of
 from adapters.drafts.tables import draft_jobs, drafts
 from adapters.memory.batch import change, columns, look_up
 from orchestrator import Erased, EraseOrder, Residual, Target
 
-_DRAFT: Final = columns(tenant=str, handle=str, published=int)
+_DRAFT: Final = columns(tenant=str, handle=str, kind=str)
+_KIND: Final = {step.value: kind_of(step) for step in Step} | {kind: kind for kind in (INPUT, APPROVAL)}
 
 
 def erase(connection: sa.Connection, orders: Sequence[EraseOrder], residuals: frozenset[Residual]) -> list[Erased]:
@@ -33,7 +34,7 @@ def erase(connection: sa.Connection, orders: Sequence[EraseOrder], residuals: fr
     rows = look_up(connection, _DRAFT, handles, _delete) if handles and is_here(connection) else []
     lineage.drop(connection, [(row.tenant, row.handle) for row in rows])
     change(connection, lineage.HANDLE, sorted({(row.tenant, row.job) for row in rows}), _stop)
-    gone = {(row.tenant, row.handle, int(row.step == Step.PUBLISH)) for row in rows}
+    gone = {(row.tenant, row.handle, kind_of(row.step)) for row in rows}
     answers = []
     for order, of_order in zip(orders, wanted, strict=True):
         mine = gone.intersection(of_order)
@@ -48,14 +49,14 @@ def _may_be_here(target: Target) -> bool:
     return target.kind in KINDS and target.version == 0
 
 
-def _draft(tenant: str, target: Target) -> tuple[str, str, int]:
-    return tenant, target.id, int(target.kind == REPORT)
+def _draft(tenant: str, target: Target) -> tuple[str, str, str]:
+    return tenant, target.id, target.kind
 
 
 def _delete(given: sa.FromClause) -> sa.Executable:
     d = drafts.c
-    published = sa.case((d.step == Step.PUBLISH.value, 1), else_=0)
-    these = sa.tuple_(d.tenant, d.handle, published).in_(sa.select(given))
+    kind = sa.case(_KIND, value=d.step)
+    these = sa.tuple_(d.tenant, d.handle, kind).in_(sa.select(given))
     return drafts.delete().where(these).returning(d.tenant, d.handle, d.job, d.step)
 
 

@@ -37,7 +37,7 @@ class DraftMasters:
         """
         place = tuple(place_of(scope).values())
         asked = {t for t in records if (t.kind, t.version) == (REPORT, 0)}
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             if not asked or not is_here(connection):
                 return {}
             now, rev = self._clock.now().timestamp(), revision(connection, scope)

@@ -86,7 +86,7 @@ class DraftRuntime:
 
     def inspect(self, scope: Scope, job: str) -> JobView:
         """Tell a job with its checkpoints, whether they can still be published or not; raises `JobUnknown`."""
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return view(connection, known(connection, scope, job))
 
     def _take(self, claim: Claim, step: Step, writer: Writer, fault: Pass) -> None:

@@ -39,13 +39,17 @@ Pass: TypeAlias = Callable[[Fault], None]
 """Called at each of these places; does nothing outside of tests."""
 CHECKPOINT: Final = "checkpoint"
 REPORT: Final = "report"
-KINDS: Final = frozenset({CHECKPOINT, REPORT})
-"""What the targets of this store are."""
+INPUT: Final = "input"
+APPROVAL: Final = "approval"
+KINDS: Final = frozenset({CHECKPOINT, REPORT, INPUT, APPROVAL})
+"""What the targets of this store are: texts of draft jobs, assembled inputs, and actions that wait for approval."""
+# An input and an approval are texts of no job: each stands in the table of drafts under the name of its kind.
+_KIND_OF: Final = {Step.PUBLISH.value: REPORT, INPUT: INPUT, APPROVAL: APPROVAL}
 
 
 def kind_of(step: str) -> str:
     """Give the kind of what a step leaves behind."""
-    return REPORT if step == Step.PUBLISH else CHECKPOINT
+    return _KIND_OF.get(step, CHECKPOINT)
 
 
 def within(step: Step) -> Fault:

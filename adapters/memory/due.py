@@ -80,7 +80,7 @@ class Due:
         """Give the row of `source_revocations`: the revision rises where a record changed."""
         if self.before is not None and not changed:
             revision = self.before.revision
-        return self.job, self.cut_off, revision, self.told + more
+        return self.job, self.cut_off, revision, self.told + more, 0
 
     def takes(self, item: str) -> bool:
         """Tell whether an item goes now."""

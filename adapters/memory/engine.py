@@ -57,6 +57,9 @@ class Database(Protocol):
     def lock(self, connection: sa.Connection, tenants: Collection[str]) -> None:
         """Keep other writers of these tenants out until the transaction ends."""
 
+    def show(self, connection: sa.Connection, tenants: Collection[str]) -> None:
+        """Say whose rows a transaction is about, where the database hides those of others from a bound role."""
+
     def empty_log(self, engine: sa.Engine) -> bool:
         """Empty the log that still holds what was overwritten; False where that has to wait."""
 
@@ -127,16 +130,22 @@ def writing(
         connection.execution_options(wait_ms=wait_ms, call_ms=call_ms, any_epoch=any_epoch, **database.WRITING)
         with connection.begin():
             database.lock(connection, tenants)
+            database.show(connection, tenants)
             yield connection
 
 
 @contextmanager
-def reading(engine: sa.Engine, *, wait_ms: int = BUSY_MS) -> Iterator[sa.Connection]:
-    """Open one transaction that reads a single state and keeps no writer waiting."""
+def reading(engine: sa.Engine, tenants: Collection[str] = (), *, wait_ms: int = BUSY_MS) -> Iterator[sa.Connection]:
+    """Open one transaction that reads a single state and keeps no writer waiting.
+
+    `tenants` are those whose rows are asked for: a role that row-level security binds sees one tenant's, and of none
+    where it is not named.
+    """
     database = database_of(engine)
     with translated(database), engine.connect() as connection:
         connection.execution_options(wait_ms=wait_ms, **database.READING)
         with connection.begin():
+            database.show(connection, tenants)
             yield connection
 
 

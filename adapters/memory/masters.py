@@ -50,7 +50,7 @@ class MemoryMasters:
             for kind, handle, version in asked
             if kind == CHAINS and (chain := number_of(handle)) is not None
         ]
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             rows = _found(connection, of_facts, of_chains)
             found = {(kind, str(row.handle), row.version): row.revision for kind, row in rows}
         return {t: found[key] for t in records if (key := (t.kind, t.id, t.version)) in found}

@@ -95,6 +95,13 @@ def lock(connection: sa.Connection, tenants: Collection[str]) -> None:
     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(number) FROM unnest(%s::bigint[]) AS number", (numbers,))
 
 
+def show(connection: sa.Connection, tenants: Collection[str]) -> None:
+    """Name the tenant to the policies of the tables, for this transaction alone; more than one are named to none."""
+    if len(set(tenants)) == 1:
+        (tenant,) = set(tenants)
+        connection.exec_driver_sql("SELECT set_config('expunge.tenant', %s, true)", (tenant,))
+
+
 def empty_log(_engine: sa.Engine) -> bool:
     """Do nothing: the server keeps its log by itself, as `RESIDUALS` says."""
     return True

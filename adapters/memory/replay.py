@@ -74,7 +74,7 @@ def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int,
         for statement in _NEXT_MEMORY[connection.dialect.name]:
             connection.exec_driver_sql(statement.format(base=base))
     erased += drop_orphans(connection)
-    insert_new(connection, source_revocations, [(job, cut_off, base, 0) for (_, job), cut_off in reach.items()])
+    insert_new(connection, source_revocations, [(job, cut_off, base, 0, 0) for (_, job), cut_off in reach.items()])
     _name_again(connection, targets)
     _raise(connection, {tenant for tenant, _ in reach}, base)
     enter(connection, epoch)

@@ -56,7 +56,7 @@ class MemoryStore:
 
     def knows_source(self, scope: Scope, source_id: str) -> bool:
         """Tell whether this user has an accepted source of that id."""
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return sources.origin_of(connection, scope, source_id) is not None
 
     def put(
@@ -98,12 +98,12 @@ class MemoryStore:
     def current(self, scope: Scope, now: float | None = None) -> list[Fact]:
         """Give the active, confirmed facts of exactly this scope that expire after `now`, by key."""
         at = self._clock.now().timestamp() if now is None else now
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return facts.current(connection, scope, at)
 
     def revision(self, scope: Scope) -> int:
         """Give the scope's revision, 0 where nothing was ever stored."""
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return facts.revision(connection, scope)
 
     def revision_for_answers(self, scope: Scope) -> int:
@@ -113,7 +113,7 @@ class MemoryStore:
         reaches into all projects raises.
         """
         places = {scope, replace(scope, project=None)}
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return max(facts.revisions(connection, places).values(), default=0)
 
     def forget(self, scope: Scope, key: str) -> Forgotten:

@@ -1,4 +1,4 @@
-"""The tables of the source database: facts, the sources they came from, and what was revoked."""
+"""The tables of the source database: facts, preferences, candidates, the sources they came from, what was revoked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 USER_WIDE: Final = ""
 """What the project column holds for a fact of no project: a scope's project is never empty."""
 
@@ -43,14 +43,20 @@ def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
         yield str(CreateIndex(_FACTS_EXPIRING).compile(dialect=dialect))
         yield str(CreateTable(source_epoch).compile(dialect=dialect))
         yield _FIRST_EPOCH
+    if version < 5:  # noqa: PLR2004 - as above
+        for table in (preference_events, erased_events, preferences, fact_candidates):
+            yield str(CreateTable(table).compile(dialect=dialect))
+            for index in sorted(table.indexes, key=lambda i: str(i.name)):
+                yield str(CreateIndex(index).compile(dialect=dialect))
+        yield "ALTER TABLE source_revocations ADD COLUMN repointed BIGINT NOT NULL DEFAULT 0"
 
 
-def _text(name: str, *, key: bool = False) -> sa.Column[str]:
-    return sa.Column(name, _TEXT, primary_key=key, nullable=False)
+def _text(name: str, *, key: bool = False, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, _TEXT, primary_key=key, nullable=null)
 
 
-def _number(name: str, *, key: bool = False) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger, primary_key=key, nullable=False, autoincrement=False)
+def _number(name: str, *, key: bool = False, null: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, primary_key=key, nullable=null, autoincrement=False)
 
 
 tenant_positions: Final = sa.Table("tenant_positions", metadata, _text("tenant", key=True), _number("position"))
@@ -126,6 +132,71 @@ fact_revisions: Final = sa.Table(
     _number("rev"),
 )
 
+# What users said that they prefer, in the order in which it was accepted: a position of the tenant each.
+preference_events: Final = sa.Table(
+    "preference_events",
+    metadata,
+    _text("tenant", key=True),
+    _number("sequence", key=True),
+    _text("handle"),
+    _text("user_id"),
+    _text("project"),
+    _text("key"),
+    _text("operation"),  # set, delete
+    _text("value", null=True),  # null: a delete, or revoked
+    _text("source"),
+    _number("accepted_at_us"),
+    _text("state"),  # live, revoked
+    sa.ForeignKeyConstraint(["tenant", "source"], ["accepted_sources.tenant", "accepted_sources.source_id"]),
+    sa.Index("preference_events_of_key", "tenant", "user_id", "project", "key", "sequence"),
+    sa.Index("preference_events_handle", "tenant", "handle", unique=True),
+    sa.Index("preference_events_source", "tenant", "source"),
+)
+
+# Of an event that was erased: that there was one of this key, under a keyed hash, so that no older answer comes back.
+erased_events: Final = sa.Table(
+    "erased_events", metadata, _text("tenant", key=True), _text("key_mac", key=True), _number("sequence", key=True)
+)
+
+# What holds now of each key: the event that was applied last.
+preferences: Final = sa.Table(
+    "preferences",
+    metadata,
+    _text("tenant", key=True),
+    _text("user_id", key=True),
+    _text("project", key=True),
+    _text("key", key=True),
+    _text("handle"),  # its event's
+    _number("sequence"),
+    _text("operation"),  # set, delete, erased
+    _text("value", null=True),
+    sa.Index("preferences_handle", "tenant", "handle"),
+)
+
+# What was proposed and holds only when it is accepted; whatever was decided keeps no value.
+fact_candidates: Final = sa.Table(
+    "fact_candidates",
+    metadata,
+    _text("tenant", key=True),
+    _text("handle", key=True),
+    _text("user_id"),
+    _text("project"),
+    _text("key"),
+    _text("value", null=True),
+    _text("source"),
+    sa.Column("expires", sa.Double, nullable=False),
+    _text("proposed_by"),
+    _text("state"),  # pending, accepted, rejected, blocked
+    _number("proposed_at_us"),
+    _number("decided_at_us", null=True),
+    _text("decided_by", null=True),  # a named rule, or confirmation
+    _text("decided_in", null=True),  # the source that confirmed it
+    _number("version", null=True),  # of the fact that it became
+    sa.ForeignKeyConstraint(["tenant", "source"], ["accepted_sources.tenant", "accepted_sources.source_id"]),
+    sa.Index("fact_candidates_of_user", "tenant", "user_id", "handle"),
+    sa.Index("fact_candidates_source", "tenant", "source"),
+)
+
 # The highest version that an erased key ever had, under a keyed hash: no version is used twice.
 fact_high_water: Final = sa.Table("fact_high_water", metadata, _text("key_mac", key=True), _number("version"))
 
@@ -154,6 +225,8 @@ source_revocations: Final = sa.Table(
     _number("cut_off"),
     _number("revision"),
     _number("targets"),
+    # Facts that another source had told as well, and that stay by that one.
+    sa.Column("repointed", sa.BigInteger, nullable=False, server_default=sa.text("0")),
 )
 
 revocation_targets: Final = sa.Table(

@@ -39,9 +39,12 @@ required = true
 manifest = "backups/manifest.json"
 source = "memory.db"
 """
+WAITING: Final = {"preference_events", "preferences", "fact_candidates"}
+"""Tables that nothing writes into yet."""
 EMPTIED: Final = {
     # The source, and what lies in its database.
     *("facts", "memories", "drafts"),
+    *WAITING,
     # The index.
     "vector_points",
     # The control database: raw ids leave a job when it is verified.
@@ -71,6 +74,7 @@ LINKED: Final[Mapping[str, str]] = {
 NOBODY: Final[Mapping[str, str]] = {
     "tenant_positions": "a number for each tenant",
     "fact_high_water": "keyed hashes of keys, and a number",
+    "erased_events": "keyed hashes of keys, and numbers",
     "source_tombstones": "keyed hashes",
     "source_revocations": "jobs and numbers",
     "revocation_targets": "jobs and handles",
@@ -101,7 +105,10 @@ NOBODY: Final[Mapping[str, str]] = {
 """Tables in which nobody is ever named, and what they hold."""
 ELSEWHERE: Final = {"sqlite": {"memory_schema"}, "postgresql": {"copies", "scheduled", "scan_markers"}}
 """Tables that there are on the other database alone: backups are files, and bytes are looked for in files."""
-UNUSED: Final = {"sqlite": set[str](), "postgresql": {"retention_windows"}}
+UNUSED: Final = {
+    "sqlite": {*WAITING, "erased_events"},
+    "postgresql": {"retention_windows", *WAITING, "erased_events"},
+}
 """Tables into which nothing is written there, as it has no backups."""
 
 

@@ -20,7 +20,14 @@ from tests.fakes import FakeClock
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
 # What the versions brought, taken back.
-TO_VERSION_3 = ("DROP INDEX facts_expiring", "DROP TABLE source_epoch")
+TO_VERSION_4 = (
+    "DROP TABLE preferences",
+    "DROP TABLE erased_events",
+    "DROP TABLE preference_events",
+    "DROP TABLE fact_candidates",
+    "ALTER TABLE source_revocations DROP COLUMN repointed",
+)
+TO_VERSION_3 = (*TO_VERSION_4, "DROP INDEX facts_expiring", "DROP TABLE source_epoch")
 TO_VERSION_2 = (*TO_VERSION_3, "DROP TABLE record_prints")
 TO_VERSION_1 = (
     *TO_VERSION_2,
@@ -69,7 +76,9 @@ def order() -> EraseOrder:
     return EraseOrder(job=uuid4(), unit=uuid4(), key="k", scope=ANNA, selector=subject, deadline=deadline)
 
 
-@pytest.mark.parametrize(("version", "back"), [(1, TO_VERSION_1), (2, TO_VERSION_2), (3, TO_VERSION_3)])
+@pytest.mark.parametrize(
+    ("version", "back"), [(1, TO_VERSION_1), (2, TO_VERSION_2), (3, TO_VERSION_3), (4, TO_VERSION_4)]
+)
 def test_database_of_an_earlier_version_is_brought_up_and_keeps_its_facts_and_answers(
     tmp_path: Path, url: str, version: int, back: Sequence[str]
 ) -> None:
