@@ -89,12 +89,15 @@ class DatabaseMissing(ExpungeError):
     """The control database is missing."""
 
 
-def open_control(directory: Path, clock: Clock | None = None, *, create: bool = True) -> Control:
-    """Wire the control database of a state directory; without `create`, a missing file raises `DatabaseMissing`."""
+def open_control(directory: Path, clock: Clock | None = None, *, create: bool = True, pooled: bool = True) -> Control:
+    """Wire the control database of a state directory; without `create`, a missing file raises `DatabaseMissing`.
+
+    Without `pooled`, nothing stays open between two transactions.
+    """
     config = settings.read(directory)
     logs.configure(config.log_format)
     key = _reference_key(config)
-    database = _database(config, create=create)
+    database = _database(config, create=create, pooled=pooled)
     clock = clock or SystemClock()
     crash_here = crash.crash_at(config.crash_at, config.state_dir)
     budgets = Budgets(
@@ -191,11 +194,9 @@ def context(control: Control) -> AdapterContext:
 
 def open_adapter(directory: Path | None, name: str) -> StorageAdapter:
     """Open one adapter by the configuration of a state directory: for commands that an adapter contributes."""
-    control = open_control(settings.state_dir(directory))
-    try:
-        return open_engine(control, [name]).adapters[name]
-    finally:
-        control.close()
+    # The adapter asks for its epoch long after this, and closes what is its own: nothing of ours may stay open.
+    control = open_control(settings.state_dir(directory), pooled=False)
+    return open_engine(control, [name]).adapters[name]
 
 
 def _reference_key(config: settings.Settings) -> bytes:
@@ -206,8 +207,8 @@ def _reference_key(config: settings.Settings) -> bytes:
     return key
 
 
-def _database(config: settings.Settings, *, create: bool) -> sa.Engine:
-    database = open_configured(config)
+def _database(config: settings.Settings, *, create: bool, pooled: bool) -> sa.Engine:
+    database = open_configured(config, pooled=pooled)
     file = file_of(database.url)
     if file is not None and not file.exists():
         if not create:
@@ -221,11 +222,11 @@ def _database(config: settings.Settings, *, create: bool) -> sa.Engine:
     return database
 
 
-def open_configured(config: settings.Settings) -> sa.Engine:
+def open_configured(config: settings.Settings, *, pooled: bool = True) -> sa.Engine:
     """Give the engine of the configured control database; raises `InvalidRequest` for what is none."""
     url = settings.inside(config.database_url.get_secret_value(), config.state_dir)
     try:
-        return open_database(url)
+        return open_database(url, pooled=pooled)
     except (sa.exc.ArgumentError, ImportError, ValueError):
         message = "database_url names no database that can be opened: sqlite:///FILE or postgresql+psycopg://HOST/NAME"
         raise InvalidRequest(message, field="database_url") from None

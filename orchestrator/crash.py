@@ -27,7 +27,7 @@ def never(_point: CrashPoint, _place: str) -> None:
 
 
 def crash_at(text: str | None, state_dir: Path) -> Crash:
-    """Read the setting and give what is called at each crash point."""
+    """Read the setting and give what is called at each crash point; raises `InvalidRequest` for one of another form."""
     if text is None:
         return never
     form = _FORM.fullmatch(text)

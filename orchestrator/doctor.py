@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,13 +17,10 @@ from urllib.request import url2pathname
 
 import sqlalchemy as sa
 
-from orchestrator import settings
-from orchestrator.bootstrap import Control, DatabaseMissing, context, open_control, open_engine
-from orchestrator.domain.contract import EraseOrder
-from orchestrator.domain.errors import ExpungeError, Transient
-from orchestrator.domain.scope import Scope
-from orchestrator.domain.selector import Selector, SelectorKind
-from orchestrator.registry import resolve
+from orchestrator import doctor_stores, settings
+from orchestrator.bootstrap import Control, DatabaseMissing, context, open_control
+from orchestrator.doctor_stores import Red
+from orchestrator.domain.errors import ExpungeError
 from orchestrator.state_directory import readable_by_others
 from orchestrator.store import engine, migrate
 from orchestrator.store.clock import read_now
@@ -61,7 +57,8 @@ def examine(directory: Path) -> list[Check]:
             "database": _database,
             "pragmas": _pragmas,
             "broker": _broker,
-            "adapters": _adapters,
+            "adapters": doctor_stores.answer,
+            "source database": doctor_stores.one_source,
             "import names": _import_names,
             "clock": _clock,
             "free space": _free_space,
@@ -69,10 +66,6 @@ def examine(directory: Path) -> list[Check]:
         return [_look(name, line, control) for name, line in lines.items()]
     finally:
         control.close()
-
-
-class Red(ExpungeError):
-    """A line of the doctor is red."""
 
 
 def _look(name: str, line: Callable[[Control], str], control: Control) -> Check:
@@ -94,7 +87,7 @@ def _configuration(control: Control) -> str:
 
 
 def _permissions(control: Control) -> str:
-    if opened := readable_by_others(control.settings.state_dir):
+    if opened := readable_by_others(control.settings.state_dir) + doctor_stores.open_files(control.settings):
         message = f"others may read {', '.join(map(str, opened))}: run chmod go-rwx on each"
         raise Red(message)
     return "closed to others"
@@ -151,36 +144,6 @@ def _broker(control: Control) -> str:
         message = f"the {scheme} broker does not answer: is it running, is broker_url right?"
         raise Red(message) from None
     return f"{scheme}, answers"
-
-
-def _adapters(control: Control) -> str:
-    """Open each enabled adapter and have it look for a scope that nobody has."""
-    if not control.settings.adapters:
-        message = "no adapter is enabled: add an [adapters.NAME] section"
-        raise Red(message)
-    order = EraseOrder(
-        job=uuid.uuid4(),
-        unit=uuid.uuid4(),
-        key="doctor",
-        scope=Scope(tenant="expunge-doctor", user="expunge-doctor"),
-        selector=Selector(kind=SelectorKind.KEY, value="expunge-doctor"),
-        deadline=control.clock.now() + timedelta(seconds=10),
-    )
-    opened = open_engine(control).adapters
-    told = []
-    try:
-        for name, adapter in opened.items():
-            try:
-                adapter.find([order])
-            except Transient as error:
-                message = f"{name}: {error} ({error.code})"
-                raise Red(message) from None
-            registered = resolve([name])[name]
-            told.append(f"{name} ({registered.distribution} {registered.version})")
-    finally:
-        for adapter in opened.values():
-            adapter.close()
-    return ", ".join(told) + ": answer"
 
 
 def _import_names(_control: Control) -> str:

@@ -20,10 +20,15 @@ class AdapterOptions(BaseModel):
 
     @classmethod
     def read(cls, adapter: str, given: Mapping[str, object]) -> Self:
-        """Check the options of an adapter; a wrong one raises `InvalidRequest` that names it and what is allowed."""
+        """Check the options of an adapter.
+
+        A wrong one raises `InvalidRequest` that names it, what the model says of it, and which options there are.
+        """
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            wrong = ", ".join(sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)}))
-            message = f"adapter {adapter}: option {wrong} is not valid (allowed: {', '.join(cls.model_fields)})"
+            names = sorted({".".join(map(str, e["loc"])) for e in error.errors(include_input=False)})
+            wrong, known = ", ".join(names), cls.model_fields
+            told = "".join(f"; {name}: {known[name].description}" for name in names if name in known)
+            message = f"adapter {adapter}: option {wrong} is not valid (allowed: {', '.join(known)}){told}"
             raise InvalidRequest(message, field=f"adapters.{adapter}.{wrong}") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import EntryPoint, entry_points
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from orchestrator.domain.contract import EraseOrder, Role, StorageAdapter
-from orchestrator.domain.errors import DeadlinePassed, InvalidRequest
+from orchestrator.domain.errors import DeadlinePassed, ErasureError, InvalidRequest
 from orchestrator.domain.ports import Clock
 from orchestrator.gate.decide import Gate
 from orchestrator.scan.fingerprints import Fingerprinter
@@ -53,7 +54,7 @@ class AdapterContext:
             raise DeadlinePassed
 
     def left(self, orders: Collection[EraseOrder]) -> timedelta:
-        """Give how long it is until the first deadline of these orders, without any `call_timeout`.
+        """Give how long it is until the first deadline of these orders; `call_timeout` where there are none.
 
         Raises `DeadlinePassed` as `in_time` does.
         """
@@ -100,9 +101,24 @@ def resolve(names: list[str]) -> dict[str, Registered]:
 
 
 def load_adapters(context: AdapterContext, enabled: Mapping[str, Mapping[str, object]]) -> dict[str, StorageAdapter]:
-    """Build every enabled adapter with its own options."""
+    """Build every enabled adapter with its own options; an error names the adapter."""
     classes = resolve(list(enabled))
-    return {name: classes[name].factory(context, **options) for name, options in enabled.items()}
+    built = {}
+    for name, options in enabled.items():
+        with naming(name):
+            built[name] = classes[name].factory(context, **options)
+    return built
+
+
+@contextmanager
+def naming(adapter: str) -> Iterator[None]:
+    """Put an adapter's name before what its store says is wrong, where it does not say so itself."""
+    try:
+        yield
+    except (ErasureError, InvalidRequest) as error:
+        if adapter not in str(error):
+            error.args = (f"{adapter}: {error}",)
+        raise
 
 
 def _load(point: EntryPoint) -> Registered:

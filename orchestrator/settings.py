@@ -281,7 +281,8 @@ def names() -> list[str]:
 
 def _check_variables() -> None:
     """Refuse an EXPUNGE_* variable that no key answers to: pydantic would pass it over in silence."""
-    known = {f"EXPUNGE_{name.upper().replace('.', '__')}" for name in names()} | OTHER_VARIABLES
+    # The state directory is where the file lies that the rest is read from: EXPUNGE_DIR chooses it.
+    known = {f"EXPUNGE_{name.upper().replace('.', '__')}" for name in names() if name != "state_dir"} | OTHER_VARIABLES
     for variable in sorted(os.environ):
         if variable.startswith("EXPUNGE_") and variable not in known and not variable.startswith("EXPUNGE_ADAPTERS__"):
             near = difflib.get_close_matches(variable, known, n=1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -43,17 +44,36 @@ def databases(folder: Path) -> list[Path]:
 
 def readable_by_others(folder: Path) -> list[Path]:
     """Name the folder and those of its keys and databases whose mode lets somebody else in."""
-    private = [folder, folder / "keys", *folder.glob("keys/*"), *folder.glob("*.db*")]
-    return [path for path in private if path.exists() and path.stat().st_mode & OTHERS]
+    return open_to_others([folder, folder / "keys", *folder.glob("keys/*"), *folder.glob("*.db*")])
+
+
+def open_to_others(paths: Iterable[Path]) -> list[Path]:
+    """Name those of these paths, each once, that are there and whose mode lets somebody else in."""
+    return [path for path in dict.fromkeys(paths) if path.exists() and path.stat().st_mode & OTHERS]
 
 
 @contextmanager
 def held(lock: Path, refusal: str) -> Iterator[None]:
-    """Hold a lock file, or raise `Refused` where another process does; the kernel lets go when a holder dies."""
+    """Hold a lock file, or raise `Refused` where another process does; the kernel lets go when a holder dies.
+
+    The file names the holder, so that others can tell for how long it has been held without taking the lock themselves.
+    """
     # Append: a second one must not empty what it cannot lock. The handle is not inherited by what we start.
     with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refused(refusal) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
         yield
+
+
+def held_for(lock: Path) -> float | None:
+    """Give for how many seconds a live process has held a lock file; None where none does."""
+    try:
+        os.kill(int(lock.read_text()), 0)
+        return time.time() - lock.stat().st_mtime
+    except (OSError, ValueError):
+        return None

@@ -20,7 +20,10 @@ def bench(
     postgresql_url: Annotated[str, typer.Option(help="A PostgreSQL server where databases may be made.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Compare the engine with scripts written by hand. Figures mean something only beside each other, in one run."""
+    """Compare the engine with scripts written by hand. Figures mean something only beside each other, in one run.
+
+    Example: expunge bench --redis-url redis://127.0.0.1:6379/9 --subjects 1000 --json
+    """
     if not redis_url:
         message = "name an empty Redis database for the cache with --redis-url; it is flushed"
         raise InvalidRequest(message, field="redis-url")

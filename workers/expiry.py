@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from orchestrator.bootstrap import open_control, open_engine
 from orchestrator.domain.abilities import ExpiringSource
+from orchestrator.registry import naming
 from orchestrator.service.expire import look
 from orchestrator.settings import state_dir
 from workers.main import StateDir
@@ -22,14 +24,20 @@ def purge_expired(
 
     Workers look by themselves, every `expiry.every`. What an open job is at already
     gets no second one.
+
+    Example: expunge purge-expired --json
     """
     control = open_control(state_dir(directory), create=False)
     try:
-        adapters = open_engine(control).adapters.values()
-        sources = [adapter for adapter in adapters if isinstance(adapter, ExpiringSource)]
-        jobs = [str(job) for source in sources for job in look(source, control.acceptance)]
-        for adapter in adapters:
-            adapter.close()
+        jobs = []
+        with ExitStack() as opened:
+            adapters = open_engine(control).adapters
+            for adapter in adapters.values():
+                opened.callback(adapter.close)
+            for name, source in adapters.items():
+                if isinstance(source, ExpiringSource):
+                    with naming(name):
+                        jobs += [str(job) for job in look(source, control.acceptance)]
     finally:
         control.close()
     if as_json:

@@ -79,7 +79,7 @@ class Transport(filesystem.Transport):
     Channel = Channel
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:  # noqa: ANN401 - Kombu's
-        """Wait for a message, but never long: a worker looks only between two waits whether it is to stop."""
+        """Wait seconds for a message, but never many: a worker looks only between two waits whether it is to stop."""
         wait = min(timeout or LONGEST_WAIT, LONGEST_WAIT)
         super().drain_events(connection, timeout=wait)  # type: ignore[no-untyped-call] # Celery's edge
 

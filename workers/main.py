@@ -47,7 +47,10 @@ def worker(
     ),
     parent: Parent = None,
 ) -> None:
-    """Run a worker: it claims due units and calls the stores. Stops at SIGTERM when its batches are done."""
+    """Run a worker: it claims due units and calls the stores. Stops at SIGTERM when its batches are done.
+
+    Example: expunge worker --adapters memory,drafts --concurrency 8
+    """
     # Celery loads in the processes that use it, and not for every command.
     from workers.celery_app import build, queue  # noqa: PLC0415
     from workers.tasks import register  # noqa: PLC0415
@@ -97,7 +100,10 @@ def worker(
 
 
 def dispatcher(directory: StateDir = None, parent: Parent = None) -> None:
-    """Run the dispatcher: it takes back ended leases, moves jobs and wakes workers. Several are harmless."""
+    """Run the dispatcher: it takes back ended leases, moves jobs and wakes workers. Several are harmless.
+
+    Example: expunge dispatcher --dir .expunge
+    """
     control = _opened(directory)
     # Message bodies pass through temporary files.
     keep_temporary_files_in(control.settings.state_dir / "tmp")

@@ -69,7 +69,7 @@ def compare(
 
 
 def product(stage: Stage) -> float:
-    """File a request for each subject and work all of them off, in one process without a broker."""
+    """File a request for each subject and work all of them off, in one process without a broker; give the seconds."""
     began = time.perf_counter()
     asked = [
         Request(
@@ -93,7 +93,7 @@ def product(stage: Stage) -> float:
 
 
 def floor(stage: Stage) -> float:
-    """Delete each subject's facts in a transaction, and its answers in a call."""
+    """Delete each subject's facts in a transaction, and its answers in a call; give the seconds."""
     delete_facts, delete_answers = by_hand(stage)
     began = time.perf_counter()
     for n in range(stage.count):
@@ -103,7 +103,10 @@ def floor(stage: Stage) -> float:
 
 
 def one_task_per_unit(stage: Stage) -> float:
-    """Do the floor's deletes in Celery tasks, one for each unit that the product has; the looks do nothing."""
+    """Do the floor's deletes in Celery tasks, one for each unit that the product has; the looks do nothing.
+
+    Give the seconds. An error of a task is raised here.
+    """
     delete_facts, delete_answers = by_hand(stage)
     # Through the cache's Redis: Kombu's broker in memory is one for the whole process, and loses messages between runs.
     broker = stage.control.settings.adapters["cache"]["url"]

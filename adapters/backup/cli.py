@@ -23,7 +23,7 @@ app = typer.Typer(help="Copies of the source database.", no_args_is_help=True)
 EXIT_FAILED: Final = 1
 EXIT_INVALID: Final = 2
 
-StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory.")]
+StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -37,7 +37,10 @@ def take(
     state: StateDir = None,
     as_json: Json = False,
 ) -> None:
-    """Take a copy of the source database."""
+    """Take a copy of the source database.
+
+    Example: expunge backup take --policy window --keep-until 2027-01-31T03:00:00Z
+    """
     with _opened(state) as adapter:
         copy = adapter.take(policy, None if keep_until is None else _instant(keep_until))
     _say(_told(copy), [f"took {copy.handle} ({copy.bytes} bytes)"], as_json=as_json)
@@ -45,13 +48,17 @@ def take(
 
 @app.command(name="list")
 def list_(*, state: StateDir = None, as_json: Json = False) -> None:
-    """Show the copies, until when each is kept, and whether its file is there; exit 1 where one is not as it should."""
+    """Show the copies, until when each is kept, and whether its file is there; exit 1 where one is not as it should.
+
+    Example: expunge backup list --json
+    """
     with _opened(state) as adapter:
         seen = adapter.copies()
     rows = [{**_told(copy), "state": found.value} for copy, found in seen.copies]
     lines = [_line(copy, found) for copy, found in seen.copies] or ["no copies"]
     if seen.unlisted:
-        lines.append(f"{seen.unlisted} files that the manifest does not name: jobs wait for each that holds something")
+        files = "1 file that" if seen.unlisted == 1 else f"{seen.unlisted} files that"
+        lines.append(f"{files} the manifest does not name: jobs wait for each that holds something")
     _say({"copies": rows, "unlisted": seen.unlisted}, lines, as_json=as_json)
     if seen.unlisted or any(found in {State.MISSING, State.OVERDUE} for _, found in seen.copies):
         raise typer.Exit(EXIT_FAILED)
@@ -67,11 +74,14 @@ def unseen(
     """Give the erasures that a copy has not seen: tombstones, which are keyed hashes, set since it was taken.
 
     What they match is to be left out by whoever puts the copy back by other means than `expunge restore`.
+
+    Example: expunge backup unseen COPY --json
     """
     with _opened(state) as adapter:
         marks = adapter.unseen(copy)
     jobs = len({mark.job for mark in marks})
-    lines = [f"{len(marks)} tombstones of {jobs} jobs were set since"]
+    were = "1 tombstone was" if len(marks) == 1 else f"{len(marks)} tombstones were"
+    lines = [f"{were} set since, of {jobs} {'job' if jobs == 1 else 'jobs'}"]
     lines += [f"{m.tenant} {m.job} {m.kind} {m.key_id} {m.mac} up to {m.cut_off}" for m in marks]
     _say({"copy": copy, "jobs": jobs, "tombstones": [asdict(mark) for mark in marks]}, lines, as_json=as_json)
 
@@ -88,10 +98,10 @@ def _opened(state: Path | None) -> Iterator[BackupAdapter]:
         finally:
             adapter.close()
     except InvalidRequest as error:
-        typer.echo(str(error), err=True)
+        typer.echo(f"expunge: {error}", err=True)
         raise typer.Exit(EXIT_INVALID) from None
     except ErasureError as error:
-        typer.echo(f"the backups cannot be used: {error} ({error.code})", err=True)
+        typer.echo(f"expunge: the backups cannot be used: {error} ({error.code})", err=True)
         raise typer.Exit(EXIT_FAILED) from None
 
 

@@ -90,7 +90,12 @@ class Folder:
 
     @contextmanager
     def _locked(self, how: int, until: float) -> Iterator[None]:
-        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            # It is not made here: a disk that is not mounted looks the same.
+            message = f"The folder {self.root} of the backup manifest is missing: make it, or mount its disk."
+            raise StoreUnreachable(message) from None
         try:
             while True:
                 try:

@@ -34,6 +34,7 @@ class CacheAdapter(InFiles):
         chosen = settings.read(options)
         self._context = context
         self._keys = Keys(gate=context.gate, prefix=chosen.prefix)
+        self._kinds = settings.KINDS | set(chosen.other_kinds.split(",") if chosen.other_kinds else ())
         timeout = context.call_timeout.total_seconds() if chosen.timeout is None else chosen.timeout
         self._connection = Connection(chosen.url, timeout=timeout, state_dir=context.state_dir)
         self._files = ServerFiles(
@@ -46,11 +47,11 @@ class CacheAdapter(InFiles):
     @property
     def answers(self) -> AnswerCache:
         """Give the cache for what fills it; raises `StoreUnreachable` while the embedded server is not running."""
-        return AnswerCache(self.client(), self._keys.gate, self._keys.prefix)
+        return AnswerCache(self.client(), self._keys.gate, self._keys.prefix, kinds=self._kinds)
 
     def guarded(self, masters: Masters) -> AnswerCache:
         """Give the cache for readers: nothing that its source has revoked is answered, though it is there still."""
-        return AnswerCache(self.client(), self._keys.gate, self._keys.prefix, masters)
+        return AnswerCache(self.client(), self._keys.gate, self._keys.prefix, masters, kinds=self._kinds)
 
     def client(self) -> redis.Redis:
         """Give the client of the server, which the adapter closes."""

@@ -7,7 +7,7 @@ what was read before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from adapters.cache import lua
 from adapters.cache.connection import translated
 from adapters.cache.entry import origins, records_of
 from adapters.cache.keys import Keys
+from adapters.cache.options import KINDS
 from orchestrator import Gate, InvalidRequest, Masters, Scope, Target
 
 DAY: Final = 86_400.0
@@ -25,9 +26,20 @@ DAY: Final = 86_400.0
 class AnswerCache:
     """Answers to questions, each in exactly one scope. Do not let Redis evict keys that have no expiry."""
 
-    def __init__(self, client: redis.Redis, gate: Gate, prefix: str = "cache", masters: Masters | None = None) -> None:
-        """Bind the cache to a client, which stays the caller's to close, and to the source of its records."""
-        self._keys, self._masters = Keys(gate=gate, prefix=prefix), masters
+    def __init__(
+        self,
+        client: redis.Redis,
+        gate: Gate,
+        prefix: str = "cache",
+        masters: Masters | None = None,
+        *,
+        kinds: Collection[str] = KINDS,
+    ) -> None:
+        """Bind the cache to a client, which stays the caller's to close, and to the source of its records.
+
+        `kinds` are those of the records that an answer may be made from.
+        """
+        self._keys, self._masters, self._kinds = Keys(gate=gate, prefix=prefix), masters, kinds
         self._client = client
         self._fill = client.register_script(lua.FILL)
 
@@ -43,8 +55,10 @@ class AnswerCache:
         """Keep an answer for `ttl` seconds; False if the scope has changed since `revision`.
 
         Read the revision before the facts: `MemoryStore.revision_for_answers`. `made_from` names
-        everything that went into the answer: what is not named is not found when it is to go.
+        everything that went into the answer: what is not named is not found when it is to go, so an
+        answer that names nothing, or a record of a kind that no store has, is an `InvalidRequest`.
         """
+        self._check_origins(made_from)
         if revision < 0 or ttl <= 0:
             field = "revision" if revision < 0 else "ttl"
             message = f"{field} is out of range"
@@ -67,6 +81,17 @@ class AnswerCache:
         if found is None or not self._holds(scope, made_from):
             return None
         return found.decode() if isinstance(found, bytes) else str(found)
+
+    def _check_origins(self, made_from: Sequence[Target]) -> None:
+        if not made_from:
+            message = "made_from must name what the answer was made from: without it no job finds the answer"
+            raise InvalidRequest(message, field="made_from")
+        if any(target.kind not in self._kinds for target in made_from):
+            message = (
+                f"made_from names a kind that no store has (known: {', '.join(sorted(self._kinds))}); kinds of a store "
+                "of your own go into [adapters.cache] other_kinds"
+            )
+            raise InvalidRequest(message, field="made_from")
 
     def _holds(self, scope: Scope, made_from: bytes | str | None) -> bool:
         if self._masters is None:

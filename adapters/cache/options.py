@@ -12,14 +12,35 @@ from orchestrator.options import AdapterOptions
 
 NAME: Final = "cache"
 DEFAULT_URL: Final = "redis://127.0.0.1:0/0"
+KINDS: Final = frozenset(
+    {
+        "fact",
+        "memory",
+        "event",
+        "candidate",
+        "checkpoint",
+        "report",
+        "input",
+        "approval",
+        "point",
+        "cache_key",
+    }
+)
+"""Kinds of records that the stores of this distribution have."""
+WANTED: Final = "redis://HOST:PORT/DB or rediss://HOST:PORT/DB; port 0 is the embedded server's"
 
 
 class Options(AdapterOptions):
     """The options of the cache adapter."""
 
-    url: str = Field(default=DEFAULT_URL, repr=False, description="Redis; port 0 is the embedded server's")
+    url: str = Field(default=DEFAULT_URL, repr=False, description=WANTED)
     prefix: str = Field(default=NAME, pattern=r"^[a-z0-9-]{1,32}\z", description="first part of every key")
     timeout: float | None = Field(default=None, gt=0, description="seconds to wait for Redis; else engine.call_timeout")
+    other_kinds: str | None = Field(
+        default=None,
+        pattern=r"^[a-z][a-z0-9_]*(,[a-z][a-z0-9_]*)*\z",
+        description="kinds of records of stores that are not ours, separated by commas",
+    )
     data_dir: Path | None = Field(default=None, description="the server's `dir` as this host sees it, to look at bytes")
 
     @field_validator("url")
@@ -27,8 +48,7 @@ class Options(AdapterOptions):
     def _is_redis(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in {"redis", "rediss"} or not parts.hostname or (parts.port or 0) < 0:
-            message = "not a URL of the form redis://HOST:PORT/DB"
-            raise ValueError(message)
+            raise ValueError(WANTED)
         return url
 
 

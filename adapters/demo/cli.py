@@ -27,6 +27,8 @@ def demo(
     """Forget for real in five stores, through a crash, a hold and a kept copy, and check every claim.
 
     The exit code is 1 where one of them is false.
+
+    Example: expunge demo --keep demo-state
     """
     # The story loads every store's driver, which no other command needs.
     from adapters.demo.checks import CHECKS, look  # noqa: PLC0415

@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.bootstrap import Control
 from orchestrator.cli.filing import file_rows
-from orchestrator.cli.follow import DONE, NOTHING, PARKED, exit_code, job_document, job_lines, why_not
+from orchestrator.cli.follow import DONE, NOTHING, PARKED, exit_code, job_document, job_lines, pause_after, why_not
 from orchestrator.cli.options import AsJson, StateDir, chosen, opened, requester, show
 from orchestrator.cli.progress import of_waiting
 from orchestrator.cli.rows import COLUMNS
@@ -152,17 +152,18 @@ def _selector(key: str | None, memory: str | None, source: str | None, *, subjec
 
 def _wait(control: Control, job: str, timeout: float) -> JobView:
     """Read the job until nothing moves it on by itself, or the time is over."""
-    until = time.monotonic() + timeout
+    began = time.monotonic()
     with of_waiting() as told:
         while True:
+            now = time.monotonic()
             view = control.ledger.job(job)
             if view.state in DONE or view.waits_for_a_person:
                 return view
-            if time.monotonic() >= until:
+            if now >= began + timeout:
                 break
             if told is not None:
                 told(f"{view.state.value}, waits for {_waits_for(control, job)}")
-            time.sleep(0.05)
+            time.sleep(min(pause_after(now - began), began + timeout - now))
     typer.echo(f"not verified after {timeout:g} s: {why_not(view)}", err=True)
     return view
 

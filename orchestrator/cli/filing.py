@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 from uuid import UUID
 
-import sqlalchemy as sa
 import structlog
 import typer
 
@@ -126,7 +125,7 @@ def _filed(asked: Sequence[tuple[int, Request]], using: Acceptance) -> Mapping[i
     if not asked:
         return {}
     try:
-        answers = _accepted([request for _, request in asked], using)
+        answers = accept_all([request for _, request in asked], using)
     except IdempotencyConflict:
         if len(asked) == 1:
             return {asked[0][0]: None}
@@ -134,13 +133,6 @@ def _filed(asked: Sequence[tuple[int, Request]], using: Acceptance) -> Mapping[i
         middle = len(asked) // 2
         return {**_filed(asked[:middle], using), **_filed(asked[middle:], using)}
     return {number: answer for (number, _), answer in zip(asked, answers, strict=True)}
-
-
-def _accepted(requests: Sequence[Request], using: Acceptance) -> Sequence[tuple[UUID, bool]]:
-    try:
-        return accept_all(requests, using)
-    except sa.exc.IntegrityError:  # somebody else was writing the same: what they have written is known by now
-        return accept_all(requests, using)
 
 
 def _result(row: Row, filed: Mapping[int, tuple[UUID, bool] | None], states: Mapping[str, JobState]) -> Result:

@@ -20,6 +20,7 @@ from orchestrator.cli.options import (
     printable,
     show,
 )
+from orchestrator.domain.codes import Residual
 from orchestrator.domain.job import JobView, Result
 from orchestrator.domain.states import JobState
 from orchestrator.service.outstanding import outstanding
@@ -28,6 +29,7 @@ from orchestrator.store import report as reading
 FAILED, PARKED, NOTHING = 1, 4, 5
 ENDED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
 DONE = ENDED | {JobState.VERIFIED}
+SHARE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 0.05, 1.0
 
 JobId = Annotated[str, typer.Argument(help="Id of the job.", metavar="JOB")]
 
@@ -83,9 +85,10 @@ def watch(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document a line.")] = False,  # noqa: FBT002
 ) -> None:
     """Print each move of a job until it has ended (0), is parked or held (4), or the time is over (1)."""
-    until, shown = time.monotonic() + timeout, ""
+    began, shown = time.monotonic(), ""
     with opened(directory) as control:
         while True:
+            now = time.monotonic()
             view = control.ledger.job(job, tenant=tenant)
             line = "; ".join(job_lines(view))
             if line != shown:
@@ -93,29 +96,38 @@ def watch(
                 shown = line
             if view.state in ENDED or view.waits_for_a_person:
                 raise typer.Exit(exit_code(view))
-            if time.monotonic() >= until:
+            if now >= began + timeout:
                 typer.echo(f"not completed after {timeout:g} s: {why_not(view)}", err=True)
                 raise typer.Exit(FAILED)
-            time.sleep(0.1)
+            time.sleep(min(pause_after(now - began), began + timeout - now))
 
 
 def receipts(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Show the receipts of a job: what each store did, held against what was found before."""
     with opened(directory) as control:
         found = control.ledger.receipts(job, tenant=tenant)
-    lines = [
-        f"{r.adapter:10} {r.phase:7} {r.outcome:14} expected {r.expected}, erased {r.erased}, "
-        f"already absent {r.already_absent}, remaining {r.remaining}{f', reach {r.reach}' if r.reach else ''} "
-        f"(attempt {r.attempt}, round {r.round})"
-        for r in found
-    ]
+    lines = []
+    for r in found:
+        lines.append(
+            f"{r.adapter:10} {r.phase:7} {r.outcome:14} expected {r.expected}, erased {r.erased}, "
+            f"already absent {r.already_absent}, remaining {r.remaining}{f', reach {r.reach}' if r.reach else ''} "
+            f"(attempt {r.attempt}, round {r.round})"
+        )
+        lines += [f"{'':10} may be left: {code}. {Residual(code).sentence}" for code in r.residuals]
     show({"receipts": [dataclasses.asdict(r) for r in found]}, lines, as_json=as_json)
 
 
+def pause_after(waited: float) -> float:
+    """Give how many seconds to wait before the next look: short for a short job, and longer the longer it takes."""
+    return min(max(waited * SHARE, SHORTEST_PAUSE), LONGEST_PAUSE)
+
+
 def job_document(view: JobView) -> dict[str, Any]:
-    """Give a job as JSON."""
+    """Give a job as JSON; which store failed last is for people, and stands in the report for machines."""
     parked = [{"adapter": adapter, "phase": phase, "reason": reason} for adapter, phase, reason in view.parked]
-    return {**dataclasses.asdict(view), "parked": parked}
+    told = {**dataclasses.asdict(view), "parked": parked}
+    del told["failed_in"]
+    return told
 
 
 def exit_code(view: JobView) -> int:
@@ -130,7 +142,7 @@ def exit_code(view: JobView) -> int:
 def why_not(view: JobView) -> str:
     """Say what may keep a job that nobody has stopped."""
     if view.last_error is not None:
-        return f"the last attempt of a store failed ({view.last_error}), and it is tried again by itself"
+        return f"the last attempt of {view.failed_in} failed ({view.last_error}), and it is tried again by itself"
     return "no worker may be running (expunge up), or a store takes long to answer (`expunge doctor` asks each)"
 
 

@@ -29,10 +29,12 @@ def family() -> None:
 def check(
     tenant: Annotated[str, typer.Option(help="Organisation of the user.")],
     user: Annotated[str, typer.Option(help="Whose data.")],
-    project: Annotated[str, typer.Option(help="Project of the user.")],
     source: Annotated[str, typer.Option(help="Where it was learned.")],
     position: Annotated[int, typer.Option(help="Accepted position of the source.", min=0)],
     text: Annotated[str, typer.Option(help="What is to be stored.")],
+    project: Annotated[
+        str | None, typer.Option(help="Project; without it, what holds for the user in general.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Under which key.")] = None,
     derived_from: Annotated[list[str] | None, typer.Option(help="An ancestor of the source; may be repeated.")] = None,
     directory: StateDir = None,

@@ -93,7 +93,7 @@ def _document(view: HoldView) -> dict[str, Any]:
 
 def _line(view: HoldView) -> str:
     what = "all of the subject" if view.item is None else f"record {view.item}"
-    line = f"hold {view.id}: {view.standing}, {what}, {view.reason}"
+    line = f"hold {view.id}: {view.standing}, {what}, {view.reason}, tenant {view.tenant}"
     if view.erased_before:
         line += f"; erased before it was placed: {view.erased_before}"
     if view.unknown:

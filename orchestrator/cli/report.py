@@ -11,6 +11,7 @@ import typer
 
 from orchestrator.cli.follow import JobId, job_document
 from orchestrator.cli.options import AsJson, StateDir, Tenant, minute, opened, printable, show
+from orchestrator.counted import counted
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.contract import Reach
 from orchestrator.domain.errors import InvalidRequest
@@ -183,7 +184,8 @@ def _outstanding(each: Outstanding) -> tuple[str, list[str]]:
 def _not_covered(left: NotCovered) -> Iterator[str]:
     yield left.model_weights
     for name, count in left.no_lineage.items():
-        yield f"{name}: {count} copies that name no origin; whether they are of this request is not known"
+        copies = counted(count, "copy that names", "copies that name")
+        yield f"{name}: {copies} no origin; which may be of this request or not"
     for name in left.logical_only:
         yield f"{name}: the bytes of its files; the look reached what can be read"
     for name in left.not_asked:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +15,7 @@ import structlog
 import typer
 
 from orchestrator import doctor as diagnosis
-from orchestrator import settings
-from orchestrator.bootstrap import Control
+from orchestrator import embedded, settings
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import ExpungeError
 from orchestrator.initialise import DEFAULT, SECTIONS, initialise, used_store
@@ -25,8 +23,6 @@ from orchestrator.registry import installed
 from orchestrator.state_directory import held
 from orchestrator.store import migrate as schema
 
-SERVICES = "expunge.services"
-LOCK = "up.lock"
 STOP_SECONDS = 30
 RESTART_PAUSE = 1.0
 
@@ -105,10 +101,10 @@ def up(
     """Run dispatcher, workers and embedded services until SIGTERM or Ctrl-C; what dies is started again."""
     where = settings.state_dir(directory)
     refusal = f"`expunge up` runs already on {where}: stop that one first, or add workers with `expunge worker`"
-    with held(settings.read(where).state_dir / LOCK, refusal):
+    with held(settings.read(where).state_dir / embedded.LOCK, refusal):
         with opened(where) as control:
             schema.upgrade(control.database)
-            services = _services(control)
+            services = {f"service-{name}": command for name, command in embedded.services(control.settings).items()}
         run = [sys.executable, "-m", "orchestrator.cli"]
         ours = ["--dir", str(where), "--parent", str(os.getpid())]
         commands = {**services, "dispatcher": [*run, "dispatcher", *ours]}
@@ -117,18 +113,6 @@ def up(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: over.set())
         _supervise(commands, over)
-
-
-def _services(control: Control) -> dict[str, list[str]]:
-    """Ask each enabled adapter for the command of the service that it wants embedded, if it wants one."""
-    found = {}
-    for point in entry_points(group=SERVICES):
-        options = control.settings.adapters.get(point.name)
-        if options is not None:
-            command = point.load()(control.settings.state_dir, options)
-            if command is not None:
-                found[f"service-{point.name}"] = command
-    return found
 
 
 def _supervise(commands: dict[str, list[str]], over: threading.Event) -> None:

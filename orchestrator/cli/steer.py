@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import structlog
 import typer
 
 from orchestrator.cli.follow import JobId, job_document, job_lines
 from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, opened, requester, show
+from orchestrator.counted import counted
 from orchestrator.domain.codes import WaiverReason
 from orchestrator.domain.job import Waiver
+
+NOTHING_WAITS: Final = "nothing of this job was parked or waiting for another attempt"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,7 +29,7 @@ def retry(job: JobId, tenant: Tenant = None, directory: StateDir = None, as_json
     with opened(directory) as control:
         count = control.ledger.retry(job, tenant=tenant)
     structlog.get_logger().info("job.retried", job_id=job, units=count)
-    said = f"{count} units are due again" if count else "nothing of this job was parked or waiting for another attempt"
+    said = f"{counted(count, 'unit is', 'units are')} due again" if count else NOTHING_WAITS
     show({"job": job, "units": count}, [said], as_json=as_json)
 
 
@@ -83,6 +86,8 @@ def overdue(
             when = f"{late:.1f} days overdue"
         keeps = [f"{a} {p} parked ({r})" for a, p, r in view.parked] + (["held"] if view.held else [])
         keeps += [f"{w.adapter} copy {w.copy} outlives its window" for w in outlived]
-        why = "; ".join(keeps) or (f"last error {view.last_error}" if view.last_error else "under way")
+        why = "; ".join(keeps) or (
+            f"{view.failed_in}: last error {view.last_error}" if view.last_error else "under way"
+        )
         lines.append(f"{view.id}  {view.tenant}  {view.state.value}  {when}: {why}")
     show({"jobs": [job_document(view) for view in jobs]}, lines or ["nothing is overdue or due soon"], as_json=as_json)

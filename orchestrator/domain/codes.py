@@ -102,6 +102,7 @@ class Residual(Code):
         "A value is too short, or one of too many, to be looked for in files.",
     )
     SHARED_TEXT = "shared_text", "Another live record holds the same bytes, so seeing them says nothing."
+    TOLD_ELSEWHERE = "told_elsewhere", "A fact that another source told as well stays, by that source."
     NOT_SCANNABLE = "not_scannable", "A file is compressed or encrypted: what lies in it cannot be seen."
 
 

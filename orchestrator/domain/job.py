@@ -111,6 +111,7 @@ class JobView:
     waived: tuple[str, ...]  # adapters that the job may pass
     windows: tuple[WindowView, ...]  # copies that outlive the erasure
     last_error: str | None  # code of the latest failed attempt of a unit that is not done
+    failed_in: str | None  # adapter of that unit
     attempts: int
     result: Result | None
 

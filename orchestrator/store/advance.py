@@ -67,7 +67,7 @@ class Rules:
 
 
 def advance(connection: sa.Connection, rules: Rules, now: int, ids: Sequence[str]) -> list[tuple[str, JobState]]:
-    """Do what follows for these jobs; give the moves."""
+    """Do what follows for these jobs; give the moves. `now` is in microseconds since 1970."""
     jobs = standings(connection, ids)
     actions = [(job, action) for job in jobs for action in what_follows(job, rules.stores)]
     moved = _move(connection, [(job, a.to) for job, a in actions if isinstance(a, Move)], now, rules.worker)
@@ -76,7 +76,7 @@ def advance(connection: sa.Connection, rules: Rules, now: int, ids: Sequence[str
 
 
 def cancelled(connection: sa.Connection, job: str, now: int, worker: str) -> None:
-    """Move a job that was never begun to its other end."""
+    """Move a job that was never begun to its other end; `now` is in microseconds since 1970."""
     (standing,) = standings(connection, [job])
     _move(connection, [(standing, JobState.CANCELLED)], now, worker)
 

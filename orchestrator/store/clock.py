@@ -38,7 +38,7 @@ def _now_postgresql(_element: now_us, _compiler: object, **_: object) -> str:
 
 
 def read_now(connection: sa.Connection) -> int:
-    """Read the database's clock."""
+    """Read the database's clock, in microseconds since 1970."""
     now: int = connection.execute(_NOW).scalar_one()
     return now
 

@@ -30,10 +30,14 @@ class PragmaRefused(ExpungeError):
     """SQLite did not take a setting that the ledger rests on."""
 
 
-def open_database(url: str) -> sa.Engine:
-    """Open a database by its SQLAlchemy URL; bound values never reach an error or a log."""
+def open_database(url: str, *, pooled: bool = True) -> sa.Engine:
+    """Open a database by its SQLAlchemy URL; bound values never reach an error or a log.
+
+    Without a pool nothing stays open between two transactions, and nobody has to close it.
+    """
     # A connection that a restart of the server has cut is noticed before it is used.
-    engine = sa.create_engine(url, hide_parameters=True, pool_pre_ping=True)
+    kept: dict[str, Any] = {"pool_pre_ping": True} if pooled else {"poolclass": sa.NullPool}
+    engine = sa.create_engine(url, hide_parameters=True, **kept)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure)
         event.listen(engine, "begin", _begin_immediate)

@@ -64,6 +64,6 @@ def targets(connection: sa.Connection, adapter: str) -> Iterator[tuple[UUID, Tar
 
 
 def note(connection: sa.Connection, copy: str, *, tombstones: int, erased: int, began: int, ended: int) -> None:
-    """Write down that a copy was restored and brought up to date."""
+    """Write down that a copy was restored and brought up to date, with both times in microseconds since 1970."""
     row = {"copy_handle": copy, "restored_at_us": began, "finished_at_us": max(began, ended)}
     bulk.insert(connection, t.restores, [{**row, "tombstones": tombstones, "erased": erased}])

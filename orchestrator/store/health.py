@@ -26,7 +26,10 @@ _RUNNING = sa.select(sa.func.count(_u.lease_owner.distinct())).where(
 
 
 def room(connection: sa.Connection, adapter: str, *, cap: int, limit: int, now: int) -> int:
-    """Give how many units may be claimed now, 0 for none; others that claim for the adapter wait for our commit."""
+    """Give how many units may be claimed now, 0 for none; others that claim for the adapter wait for our commit.
+
+    `cap` is in running batches, `now` in microseconds since 1970.
+    """
     # Locking the row makes claims of one adapter take turns, so that the cap is exact on PostgreSQL as well.
     row = connection.execute(_ROW, {"name": adapter}).one_or_none()
     if row is None:
@@ -68,7 +71,7 @@ def try_again(connection: sa.Connection, adapters: Sequence[str]) -> None:
 def announce(
     connection: sa.Connection, due: Sequence[tuple[str, Phase]], *, lease_us: int, cap: int
 ) -> list[tuple[str, Phase]]:
-    """Note one announcement for each adapter that has due work, room for a batch and none outstanding."""
+    """Note one announcement for each adapter that has due work, room for a batch (of `cap`) and none outstanding."""
     batches = sa.select(_u.adapter, sa.func.count(_u.lease_owner.distinct()).label("batches"))
     batches = batches.where(_u.status == t.RUNNING).group_by(_u.adapter)
     running = {row.adapter: row.batches for row in connection.execute(batches)}

@@ -64,7 +64,10 @@ def place(connection: sa.Connection, holds: Sequence[NewHold]) -> None:
 
 
 def release(connection: sa.Connection, hold: str, *, tenant: str | None, by_ref: str, at: datetime) -> None:
-    """Lift a hold: what it kept waiting is due again by itself."""
+    """Lift a hold: what it kept waiting is due again by itself.
+
+    Raises `HoldNotFound`, and `RuleRefused` for one that was lifted already.
+    """
     view = one(connection, hold, tenant)
     if view.released_at is not None:
         raise RuleRefused(Refusal.HOLD_RELEASED)
@@ -102,7 +105,7 @@ def listed(
 
 
 def one(connection: sa.Connection, hold: str, tenant: str | None) -> HoldView:
-    """Give one hold; a missing one and another tenant's are told apart by nobody."""
+    """Give one hold; a missing one and another tenant's raise the same `HoldNotFound`."""
     found = _views(connection, _h.id == hold, tenant=tenant, limit=1)
     if not found:
         raise HoldNotFound

@@ -60,7 +60,11 @@ def waive(
     at: datetime,
     stores: Sequence[Store],
 ) -> bool:
-    """Let a job pass one store by name; give whether that is new."""
+    """Let a job pass one store by name; give whether that is new.
+
+    Raises `InvalidRequest` for a store that is not enabled, `RuleRefused` where the job has ended or a source has not
+    revoked.
+    """
     row = _locked(connection, job, tenant, ended=_ENDED - {JobState.VERIFIED.value})
     store = next((store for store in stores if store.name == waiver.adapter), None)
     if store is None:
@@ -84,7 +88,7 @@ def waive(
 def _locked(
     connection: sa.Connection, job: str, tenant: str | None, ended: Collection[str] = _ENDED
 ) -> sa.Row[str, str]:
-    """Lock a job that may still be changed; a missing one and another tenant's are told apart by nobody."""
+    """Lock a job that may still be changed; a missing one and another tenant's raise the same `JobNotFound`."""
     row = connection.execute(sa.select(_j.state, _j.tenant).where(_j.id == job).with_for_update()).one_or_none()
     if row is None or (tenant is not None and row.tenant != tenant):
         raise JobNotFound

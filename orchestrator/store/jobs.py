@@ -22,8 +22,9 @@ from orchestrator.store.clock import micros
 from orchestrator.store.follow import NewUnit, open_units
 
 _j = t.jobs.c
-Key = tuple[str, str]
+Key = tuple[str, str | None]
 ANYTHING: Final = "*"
+_FILED_BEFORE: Final = "(tenant, idempotency_ref) WHERE idempotency_ref IS NOT NULL DO NOTHING"
 _TAKE_TURNS: Final = sa.text("SELECT pg_advisory_xact_lock(7309453, 1)")
 
 
@@ -36,23 +37,22 @@ def unknown(connection: sa.Connection, ids: Collection[UUID]) -> frozenset[UUID]
 def accept(
     connection: sa.Connection, jobs: Sequence[NewJob], stores: Sequence[Store], worker: str
 ) -> list[tuple[UUID, bool]]:
-    """Write jobs that are new; a repeated idempotency key gives the first job. Give each id and whether it is new."""
+    """Write jobs that are new; a repeated idempotency key gives the first job. Give each id and whether it is new.
+
+    Raises `IdempotencyConflict` where a key was used for another request.
+    """
+    # In one order for everybody: two batches that share keys would otherwise wait for each other.
+    rows = [_row(job) for job in sorted(jobs, key=lambda job: (job.scope.tenant, job.idempotency_ref or ""))]
+    bulk.insert(connection, t.jobs, rows, conflict=_FILED_BEFORE)
+    # Who was first is known only now: another transaction may have filed a key at this very moment.
     known = _known(connection, jobs)
-    new: list[NewJob] = []
     answers: list[tuple[UUID, bool]] = []
     for job in jobs:
-        key = None if job.idempotency_ref is None else (job.scope.tenant, job.idempotency_ref)
-        if key is not None and key in known:
-            first, payload = known[key]
-            if payload != job.payload_sha256:
-                raise IdempotencyConflict
-            answers.append((first, False))
-            continue
-        if key is not None:
-            known[key] = (job.id, job.payload_sha256)
-        new.append(job)
-        answers.append((job.id, True))
-    bulk.insert(connection, t.jobs, [_row(job) for job in new])
+        first, payload = known.get((job.scope.tenant, job.idempotency_ref), (job.id, job.payload_sha256))
+        if payload != job.payload_sha256:
+            raise IdempotencyConflict
+        answers.append((first, first == job.id))
+    new = [job for job, (_, is_new) in zip(jobs, answers, strict=True) if is_new]
     state = JobState.REQUESTED.value
     moves = [
         {"job_id": str(job.id), "to_state": state, "at_us": micros(job.requested_at), "worker": worker} for job in new

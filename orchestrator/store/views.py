@@ -22,7 +22,7 @@ _ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.
 
 
 def view(connection: sa.Connection, job: str, tenant: str | None) -> JobView:
-    """Give one job; a missing one and another tenant's are told apart by nobody."""
+    """Give one job; a missing one and another tenant's raise the same `JobNotFound`."""
     found = views(connection, t.jobs.c.id == job, limit=1, tenant=tenant)
     if not found:
         raise JobNotFound
@@ -92,7 +92,8 @@ def views(
             held=row.id in facts.held and row.state not in _ENDED,
             waived=tuple(sorted(facts.waived[row.id])),
             windows=tuple(facts.windows.get(row.id, ())),
-            last_error=facts.last_error.get(row.id),
+            last_error=facts.last_error.get(row.id, (None, None))[0],
+            failed_in=facts.last_error.get(row.id, (None, None))[1],
             attempts=facts.attempts.get(row.id, 0),
             result=_result(row, facts),
         )
@@ -112,8 +113,9 @@ class _Facts:
         stuck = sa.select(u.job_id, u.adapter, u.phase, u.parked).where(mine, u.status == "parked")
         for row in connection.execute(stuck.distinct().order_by(u.job_id, u.adapter, u.phase, u.parked)):
             self.parked[row.job_id].append((row.adapter, row.phase, row.parked))
-        errors = sa.select(u.job_id, u.last_error_code).where(mine, u.status != t.DONE, u.last_error_code.is_not(None))
-        self.last_error = {row[0]: row[1] for row in connection.execute(errors.order_by(u.next_attempt_at_us))}
+        errors = sa.select(u.job_id, u.last_error_code, u.adapter).where(mine, u.status != t.DONE)
+        errors = errors.where(u.last_error_code.is_not(None)).order_by(u.next_attempt_at_us)
+        self.last_error: dict[str, tuple[str, str]] = {row[0]: (row[1], row[2]) for row in connection.execute(errors)}
         held = sa.select(u.job_id).distinct().join(t.jobs, j.id == u.job_id)
         held = held.where(mine, u.status == t.PENDING, waits_for_hold())
         self.held = set(connection.execute(held).scalars())

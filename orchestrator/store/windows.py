@@ -47,7 +47,7 @@ _OPEN: Final = sa.select(_w.job_id, _w.adapter, _w.copy_handle).where(among(_w.j
 
 
 def end(connection: sa.Connection, stores: Sequence[Store], now: int) -> None:
-    """Open a close unit for each window of a verified job that has ended by the one clock."""
+    """Open a close unit for each window of a verified job that has ended by `now`, in microseconds since 1970."""
     known = {store.name for store in stores}
     ended = connection.execute(_DUE, {"now": now}).all()
     new = [NewUnit(w.job_id, w.round, w.adapter, Phase.CLOSE, w.page) for w in ended if w.adapter in known]

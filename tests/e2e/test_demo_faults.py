@@ -7,6 +7,8 @@ while the story runs have a run of their own, by the command.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,10 +37,19 @@ def test_planted_fault_is_caught_by_its_check_alone(name: str, story: Played, tm
     assert {verdict.name: verdict.detail for verdict in verdicts if not verdict.ok}.keys() == {name}
 
 
+@pytest.fixture(scope="module")
+def broken() -> Mapping[str, tuple[int, str]]:
+    """Play the story with each fault on the way, all at once: most of a story is waiting."""
+    names = sorted(ON_THE_WAY)
+    with ThreadPoolExecutor(len(names)) as pool:
+        told = pool.map(lambda name: demo("--json", "--break", name)[:2], names)
+    return dict(zip(names, told, strict=True))
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(ON_THE_WAY))
-def test_fault_on_the_way_is_caught_by_its_check_alone(name: str) -> None:
-    code, text, _ = demo("--json", "--break", name)
+def test_fault_on_the_way_is_caught_by_its_check_alone(name: str, broken: Mapping[str, tuple[int, str]]) -> None:
+    code, text = broken[name]
     said = json.loads(text)
     false = {check["name"]: check["detail"] for check in said["checks"] if not check["ok"]}
     assert (code, list(false)) == (1, [name])

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import structlog
 
-from orchestrator.bootstrap import Control, open_control
-from orchestrator.cli import main
-from orchestrator.initialise import initialise
-from orchestrator.store.migrate import upgrade
+from orchestrator.bootstrap import Control
+from tests.integration.commands_harness import Run
 
 HEADER = "tenant,user,project,key,memory,source,subject,reason,reference,idempotency_key"
-CANARY = "zq7canary"
-Run = Callable[..., tuple[object, str, str]]
 Write = Callable[..., Path]
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    initialise(tmp_path / "state")
-    made = open_control(tmp_path / "state")
-    upgrade(made.database)
-    yield made
-    made.close()
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def run(control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `expunge request --file` in this process; nothing that it prints repeats what stands in the file."""
-    monkeypatch.setenv("EXPUNGE_DIR", str(control.settings.state_dir))
-    monkeypatch.setattr(getpass, "getuser", lambda: "operator")
-
-    def call(name: str | Path, *words: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["expunge", "request", "--file", str(name), *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, error = capsys.readouterr()
-        assert CANARY not in (out + error).casefold()
-        return stop.value.code, out, error
-
-    return call
+def file(run: Run) -> Run:
+    """Run `expunge request --file`; nothing that it prints repeats what stands in the file."""
+    return lambda name, *words: run("request", "--file", str(name), *words)
 
 
 @pytest.fixture

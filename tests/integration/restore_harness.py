@@ -79,6 +79,7 @@ class Snapshots:
 
 TABLES = [
     *("source_epoch", "tenant_positions", "accepted_sources", "source_ancestry", "facts", "fact_revisions"),
+    *("preference_events", "preferences", "erased_events", "fact_candidates"),
     *("fact_high_water", "source_tombstones", "source_revocations", "revocation_targets", "revocation_left"),
     *("record_prints", "confirmations", "memories", "memory_tenants", "deletions", "deletion_tenants"),
 ]

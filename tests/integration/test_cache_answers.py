@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from orchestrator import InvalidRequest, Scope, SelectorKind
-from tests.integration.cache_harness import ALLERGY, ANNA, ELSEWHERE, EVERYWHERE, FOREIGN, NEIGHBOUR, PASSPORT, Cache
+from adapters.cache.find import KIND as CACHE_KEY
+from adapters.cache.options import KINDS
+from adapters.drafts.step import KINDS as DRAFTS
+from adapters.memory.chains.named import KIND as MEMORY
+from adapters.memory.keyed.named import CANDIDATE, EVENT
+from adapters.memory.tables import KIND as FACT
+from adapters.vector.tables import KIND as POINT
+from orchestrator import Gate, InvalidRequest, Keyring, Scope, SelectorKind
+from tests.fakes import FakeClock
+from tests.integration.cache_harness import (
+    ALLERGY,
+    ANNA,
+    ELSEWHERE,
+    EVERYWHERE,
+    FOREIGN,
+    NEIGHBOUR,
+    PASSPORT,
+    Cache,
+    build,
+)
 
 
 def test_answer_is_given_back_in_exactly_its_scope(cache: Cache) -> None:
@@ -39,7 +60,7 @@ def test_second_fill_replaces_the_lineage_and_the_expiry(cache: Cache) -> None:
 @pytest.mark.parametrize(("field_name", "revision", "ttl"), [("revision", -1, 1), ("ttl", 1, 0)])
 def test_fill_out_of_range_is_refused(cache: Cache, field_name: str, revision: int, ttl: float) -> None:
     with pytest.raises(InvalidRequest, match=field_name):
-        cache.answers.put(ANNA, "q", "a", [], revision, ttl)
+        cache.answers.put(ANNA, "q", "a", [PASSPORT], revision, ttl)
 
 
 def test_no_key_and_no_bookkeeping_names_a_person_or_a_question(cache: Cache) -> None:
@@ -55,3 +76,28 @@ def test_no_key_and_no_bookkeeping_names_a_person_or_a_question(cache: Cache) ->
     assert text.count(b"cache:{") >= 4
     for word in (b"hans", b"secret"):
         assert word not in text
+
+
+def test_answer_that_names_no_origin_is_refused(cache: Cache) -> None:
+    with pytest.raises(InvalidRequest, match="made_from must name"):
+        cache.answers.put(ANNA, "q", "a", [], 1)
+    assert cache.dump() == {}
+
+
+@pytest.mark.parametrize("kind", ["facts", "Fact", "", "backup_copy"])
+def test_origin_of_a_kind_that_no_store_has_is_refused(cache: Cache, kind: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"a kind that no store has .* other_kinds"):
+        cache.answers.put(ANNA, "q", "a", [PASSPORT, replace(PASSPORT, kind=kind)], 1)
+    assert cache.dump() == {}
+
+
+def test_kinds_of_stores_that_are_not_ours_are_told_by_the_configuration(redis_url: str, tmp_path: Path) -> None:
+    adapter = build(redis_url, tmp_path, Gate(Keyring.create()), FakeClock(), other_kinds="note,summary")
+    assert adapter.answers.put(ANNA, "q", "a", [replace(PASSPORT, kind="note")], 1)
+    assert adapter.answers.put(ANNA, "r", "a", [PASSPORT], 1)
+    adapter.close()
+
+
+def test_every_kind_that_a_store_hands_out_may_be_an_origin() -> None:
+    of_stores = {FACT, MEMORY, EVENT, CANDIDATE, *DRAFTS, POINT, CACHE_KEY}
+    assert of_stores == KINDS

@@ -34,7 +34,7 @@ def test_late_order_is_not_begun(cache: Cache) -> None:
         with pytest.raises(DeadlinePassed):
             call([order])
     assert cache.answers.get(ANNA, "q") is not None
-    assert cache.answers.put(ANNA, "q", "x", [], 1)
+    assert cache.answers.put(ANNA, "q", "x", [PASSPORT], 1)
 
 
 @pytest.mark.case(32)
@@ -54,7 +54,7 @@ def test_server_that_is_down_is_said_and_nothing_is_counted(tmp_path: Path) -> N
             assert raised.value.code is ErrorCode.STORE_UNREACHABLE
             assert "cache:" not in str(raised.value)
         with pytest.raises(StoreUnreachable):
-            answers.put(ANNA, "q", "x", [], 1)
+            answers.put(ANNA, "q", "x", [PASSPORT], 1)
         with pytest.raises(StoreUnreachable):
             answers.get(ANNA, "q")
     assert logs == []

@@ -37,8 +37,8 @@ def test_fill_that_began_before_the_erase_is_refused(cache: Cache, scope: Scope)
 def test_fence_never_sinks_and_a_preview_raises_none(cache: Cache) -> None:
     cache.adapter.erase([cache.order(revision=7)])
     cache.adapter.erase([cache.order(revision=3), cache.order(revision=None)])
-    assert not cache.answers.put(ANNA, "q", "x", [], 6)
-    assert cache.answers.put(ANNA, "q", "x", [], 7)
+    assert not cache.answers.put(ANNA, "q", "x", [ALLERGY], 6)
+    assert cache.answers.put(ANNA, "q", "x", [ALLERGY], 7)
 
 
 def test_source_that_reached_into_another_project_raises_the_fence_there(cache: Cache) -> None:

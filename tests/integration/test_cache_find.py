@@ -12,7 +12,7 @@ def test_find_follows_lineage_by_id_and_version(cache: Cache) -> None:
     cache.fill(ANNA, "both", PASSPORT, ALLERGY)
     cache.fill(ANNA, "older version", replace(PASSPORT, version=1))
     cache.fill(ANNA, "longer id", replace(PASSPORT, id="f-10"))
-    cache.fill(ANNA, "other kind", replace(PASSPORT, kind="summary"))
+    cache.fill(ANNA, "other kind", replace(PASSPORT, kind="memory"))
     cache.fill(ELSEWHERE, "in another project", PASSPORT)
     cache.fill(NEIGHBOUR, "neighbour's", PASSPORT)
     cache.fill(ANNA, "of unknown origin")

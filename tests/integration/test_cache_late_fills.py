@@ -54,4 +54,4 @@ def test_so_it_is_with_the_revisions_that_a_source_gives(five: Five) -> None:
     # Whoever reads now may keep an answer, in that project and in one in which nothing was told so far.
     for scope in (anna, replace(anna, project="another")):
         now = max(store.revision(scope), store.revision(everywhere))
-        assert five.cache.answers.put(scope, QUESTION, "none is known", [], now)
+        assert five.cache.answers.put(scope, QUESTION, "none is known", [replace(made_from[0], id="of-another")], now)

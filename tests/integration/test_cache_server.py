@@ -19,6 +19,7 @@ from adapters.cache import CacheAdapter
 from adapters.cache.server import command
 from orchestrator import AdapterContext, Gate, InvalidRequest, Keyring, Scope, StoreUnreachable
 from tests.fakes import FakeClock
+from tests.integration.cache_harness import PASSPORT
 
 ANNA = Scope(tenant="tenant-a", user="anna", project="trips")
 
@@ -124,7 +125,7 @@ def test_missing_server_is_said_at_first_use_and_found_when_it_comes_and_comes_a
     with pytest.raises(StoreUnreachable, match="not running"):
         _ = adapter.answers
     with running(tmp_path):
-        assert adapter.answers.put(ANNA, "q", "x", [], 1)
+        assert adapter.answers.put(ANNA, "q", "x", [PASSPORT], 1)
         assert adapter.answers.get(ANNA, "q") == "x"
         before = adapter.answers
     for answers in (before, None):

@@ -3,80 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import pty
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
-import pytest
-import structlog
-
-from orchestrator import Reason, Scope, Selector, SelectorKind
-from orchestrator.bootstrap import Control, open_control
-from orchestrator.cli import follow, main
+from orchestrator.bootstrap import Control
+from orchestrator.cli import follow
 from orchestrator.cli.options import printable
-from orchestrator.domain.codes import ErrorCode, HoldReason, Parked
+from orchestrator.domain.codes import Parked
 from orchestrator.domain.retry import Park, RetryIn
-from orchestrator.domain.unit import Failed, Phase
-from orchestrator.initialise import initialise
-from orchestrator.service.accept import Request, accept
-from orchestrator.service.hold import HoldRequest, place
-from orchestrator.store.migrate import upgrade
 from tests.fakes import bench, fill
 from tests.integration.cli_harness import COMMAND, Shell
+from tests.integration.commands_harness import Run, control, fail, file, hold, run
 
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    initialise(tmp_path / "state")
-    made = open_control(tmp_path / "state")
-    upgrade(made.database)
-    yield made
-    made.close()
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def run(control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.setenv("EXPUNGE_DIR", str(control.settings.state_dir))
-    monkeypatch.setattr(getpass, "getuser", lambda: "operator")
-
-    def call(*words: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["expunge", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, error = capsys.readouterr()
-        return stop.value.code, out, error
-
-    return call
-
-
-def file(control: Control, *, tenant: str = "acme", reference: str | None = None) -> str:
-    asked = Request(
-        scope=Scope(tenant=tenant, user="ann"),
-        selector=Selector(kind=SelectorKind.KEY, value="passport"),
-        reason=Reason.USER_REQUEST,
-        requested_by="tester",
-        reference=reference,
-    )
-    return str(accept(asked, control.acceptance)[0])
-
-
-def fail(control: Control, then: Park | RetryIn) -> None:
-    """Have the due units of the source fail."""
-    owner = str(uuid4())
-    units = control.ledger.load(owner, control.ledger.claim("memory", Phase.REVOKE, owner=owner, limit=9))
-    failed = [Failed(claimed=unit, code=ErrorCode.STORE_UNREACHABLE, then=then) for unit in units]
-    control.ledger.commit(owner, failed, started_at=control.clock.now())
+__all__ = ["control", "run"]
 
 
 def test_watch_of_a_parked_job_exits_4(control: Control, run: Run) -> None:
@@ -88,12 +32,7 @@ def test_watch_of_a_parked_job_exits_4(control: Control, run: Run) -> None:
 
 def test_watch_of_a_held_job_exits_4(control: Control, run: Run) -> None:
     job = file(control)
-    place(
-        HoldRequest(
-            tenant="acme", user="ann", items=(), reason=HoldReason.DISPUTE, requested_by="t", reference="case-7"
-        ),
-        control.acceptance,
-    )
+    hold(control)
     assert run("watch", job)[0] == 4
 
 

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from orchestrator.domain.errors import JobNotFound
 from orchestrator.initialise import initialise
 from orchestrator.store.migrate import upgrade
 from orchestrator.unusable import advice
-from tests.integration.cli_harness import COMMAND, Shell
+from tests.integration.cli_harness import COMMAND, Shell, commands
 from workers.main import run_dispatcher
 
 WHO = ("--tenant", "acme", "--user", "ann")
@@ -42,13 +41,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     upgrade(control.database)
     control.close()
     return Shell(state)
-
-
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
-    """Walk the tree of commands; its classes are the framework's own and have no public name."""
-    yield path, command
-    for name, inner in sorted(getattr(command, "commands", {}).items()):
-        yield from commands(inner, (*path, name))
 
 
 TREE = dict(commands(typer.main.get_command(build())))

@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-import structlog
 
 from adapters.backup.manifest import Policy
-from orchestrator import Reason, Scope, Selector, SelectorKind
-from orchestrator.bootstrap import Control, open_control
-from orchestrator.cli import main
+from orchestrator.bootstrap import Control
 from orchestrator.cli import report as cli
 from orchestrator.domain.states import JobState
-from orchestrator.initialise import initialise
-from orchestrator.service.accept import Request, accept
 from orchestrator.service.report import Report, report
 from orchestrator.store import report as reading
-from orchestrator.store.migrate import upgrade
+from tests.integration.commands_harness import Run, control, file, run
 from tests.integration.five_stores import ANNA, BERTA, END, SECRET, TURN_6, Five, five
 
-__all__ = ["five"]
-
-USER, OPERATOR, KEY = "ann-of-acme", "operator-of-acme", "passport-of-ann"
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    initialise(tmp_path / "state")
-    made = open_control(tmp_path / "state")
-    upgrade(made.database)
-    yield made
-    made.close()
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def run(control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process as `expunge` does; nothing that it prints names anybody."""
-    monkeypatch.setenv("EXPUNGE_DIR", str(control.settings.state_dir))
-    monkeypatch.setattr(getpass, "getuser", lambda: OPERATOR)
-
-    def call(*words: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["expunge", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, error = capsys.readouterr()
-        for secret in (USER, OPERATOR, KEY):
-            assert secret not in out + error
-        return stop.value.code, out, error
-
-    return call
-
-
-def file(control: Control, tenant: str = "acme") -> str:
-    asked = Request(
-        scope=Scope(tenant=tenant, user=USER),
-        selector=Selector(kind=SelectorKind.KEY, value=KEY),
-        reason=Reason.USER_REQUEST,
-        requested_by="tester",
-        reference="case-7",
-    )
-    return str(accept(asked, control.acceptance)[0])
+__all__ = ["control", "five", "run"]
 
 
 @pytest.mark.req("R131")
@@ -124,7 +73,7 @@ def test_four_of_five_stores_are_done_and_the_backup_waits_until_its_date(five: 
 
 def test_command_tells_it_as_text_as_markdown_and_as_json(control: Control, run: Run) -> None:
     _configure(control, 'not_covered = ["exports of the data warehouse"]')
-    job = file(control)
+    job = file(control, reference="case-7")
     code, text, _ = run("report", job)
     assert (code, text.splitlines()[0]) == (0, f"Report of job {job}")
     assert "0 done, 2 outstanding (memory, cache)" in text
@@ -141,7 +90,7 @@ def test_command_tells_it_as_text_as_markdown_and_as_json(control: Control, run:
 
 @pytest.mark.req("R138")
 def test_command_answers_foreign_and_missing_jobs_alike(control: Control, run: Run) -> None:
-    job = file(control)
+    job = file(control, reference="case-7")
     foreign, missing = run("report", job, "--tenant", "other"), run("report", "no-such-job")
     assert foreign == missing
     assert (foreign[0], foreign[1], "no such job" in foreign[2]) == (3, "", True)
@@ -158,7 +107,7 @@ def test_preview_is_no_forget_request_and_has_no_report(control: Control, run: R
 
 
 def test_what_somebody_named_reaches_the_terminal_escaped(control: Control, run: Run) -> None:
-    job = file(control, tenant="ac\x1b[31mme\n")
+    job = file(control, tenant="ac\x1b[31mme\n", reference="case-7")
     for words in (("report", job), ("report", job, "--markdown")):
         out = run(*words)[1]
         assert ([c for c in out if not c.isprintable() and c != "\n"], "ac\\x1b[31mme\\n" in out) == ([], True)
@@ -170,7 +119,7 @@ def test_what_somebody_named_reaches_the_terminal_escaped(control: Control, run:
 def test_list_of_what_is_not_covered_may_stand_in_the_environment(
     control: Control, run: Run, monkeypatch: pytest.MonkeyPatch, value: str, told: str
 ) -> None:
-    job = file(control)
+    job = file(control, reference="case-7")
     monkeypatch.setenv("EXPUNGE_REPORT__NOT_COVERED", '["paper files", "exports"]')
     assert json.loads(run("report", job, "--json")[1])["not_covered"]["told"] == ["paper files", "exports"]
     monkeypatch.setenv("EXPUNGE_REPORT__NOT_COVERED", value)

@@ -17,16 +17,17 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.bootstrap import Control
-from orchestrator.cli import filing, main, rows
+from orchestrator.cli import filing, rows
 from tests.fakes import bench, together
 from tests.integration.cli_harness import COMMAND, Shell
-from tests.integration.requests_harness import CANARY, Run, Write, control, jobs, outcomes, run, told, write
+from tests.integration.commands_harness import CANARY, Run, control, run
+from tests.integration.requests_harness import Write, file, jobs, outcomes, told, write
 
-__all__ = ["control", "run", "write"]
+__all__ = ["control", "file", "run", "write"]
 
 
 @pytest.mark.req("R122")
-def test_each_row_is_filed_once_however_often_the_file_is_run(control: Control, run: Run, write: Write) -> None:
+def test_each_row_is_filed_once_however_often_the_file_is_run(control: Control, file: Run, write: Write) -> None:
     path = write(
         f"acme,{CANARY}-1,trips,passport,,,,user_request,case-1,",
         f'acme,{CANARY}-1,,,"fact,7",,,unlawful,,mail-7',
@@ -34,7 +35,7 @@ def test_each_row_is_filed_once_however_often_the_file_is_run(control: Control, 
         f"acme,{CANARY}-2,,,,chat/turn-6,,child,,",
         f"other,{CANARY}-3,,,,,TRUE,consent_withdrawn,,",
     )
-    code, out, error = run(path, "--json")
+    code, out, error = file(path, "--json")
     assert (code, outcomes(out)) == (0, [(2, "accepted"), (3, "accepted"), (4, "accepted"), (5, "accepted")])
     assert "accepted 4, known 0, refused 0" in error
     filed = jobs(control, "id, tenant, user_id, project, selector_kind, selector_value, reason_code, reference")
@@ -45,39 +46,39 @@ def test_each_row_is_filed_once_however_often_the_file_is_run(control: Control, 
         ("acme", f"{CANARY}-2", None, "source", "chat/turn-6", "child", None),
         ("other", f"{CANARY}-3", None, "subject", None, "consent_withdrawn", None),
     ]
-    code, again, error = run(path, "--json")
+    code, again, error = file(path, "--json")
     assert (code, outcomes(again)) == (0, [(2, "known"), (3, "known"), (4, "known"), (5, "known")])
     assert [line["job"] for line in told(again)] == [line["job"] for line in told(out)]
     assert ("accepted 0, known 4, refused 0" in error, "have ended" in error, len(jobs(control))) == (True, False, 4)
-    code, text, _ = run(path)
+    code, text, _ = file(path)
     assert text.splitlines()[0] == f"row 2: known, job {filed[0][0]} (requested)"
 
 
-def test_standard_input_is_read_as_csv(control: Control, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read_as_csv(control: Control, file: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO(b"tenant,user,reason,key\nacme,ann,operator,a\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content))
-    code, out, _ = run("-", "--json")
+    code, out, _ = file("-", "--json")
     assert (code, outcomes(out), len(jobs(control))) == (0, [(2, "accepted")], 1)
 
 
 def test_key_that_another_request_was_filed_under_refuses_its_row_alone(
-    control: Control, run: Run, write: Write
+    control: Control, file: Run, write: Write
 ) -> None:
-    assert run(write("acme,ann,,first,,,,operator,,mail-7"))[0] == 0
+    assert file(write("acme,ann,,first,,,,operator,,mail-7"))[0] == 0
     lines = [f"acme,user-{n},,a,,,,operator,," for n in range(9)]
     lines[4] = "acme,ann,,second,,,,operator,,mail-7"
     lines[7] = "other,ann,,second,,,,operator,,mail-7"  # of another tenant, so it is no conflict
-    code, out, _ = run(write(*lines), "--json")
+    code, out, _ = file(write(*lines), "--json")
     assert (code, [o for _, o in outcomes(out)]) == (1, [*["accepted"] * 4, "refused", *["accepted"] * 4])
     assert "used for another request" in told(out)[4]["why"]
     assert len(jobs(control)) == 9
 
 
-def test_row_whose_job_has_ended_is_known_and_the_operator_is_told(control: Control, run: Run, write: Write) -> None:
+def test_row_whose_job_has_ended_is_known_and_the_operator_is_told(control: Control, file: Run, write: Write) -> None:
     path = write("acme,ann,,a,,,,operator,,", "acme,bob,,a,,,,operator,,")
-    first = told(run(path, "--json")[1])[0]["job"]
+    first = told(file(path, "--json")[1])[0]["job"]
     control.ledger.cancel(first)
-    code, out, error = run(path, "--json")
+    code, out, error = file(path, "--json")
     assert (code, [(line["outcome"], line["state"]) for line in told(out)]) == (
         0,
         [("known", "cancelled"), ("known", "requested")],
@@ -102,24 +103,19 @@ def test_row_whose_job_has_ended_is_known_and_the_operator_is_told(control: Cont
     ],
     ids=lambda words: words[0],
 )
-def test_rows_alone_say_what_is_asked_for(control: Control, run: Run, write: Write, words: tuple[str, ...]) -> None:
-    code, _, error = run(write("acme,ann,,a,,,,operator,,"), *words)
+def test_rows_alone_say_what_is_asked_for(control: Control, file: Run, write: Write, words: tuple[str, ...]) -> None:
+    code, _, error = file(write("acme,ann,,a,,,,operator,,"), *words)
     assert (code, "leave out every other option" in error, jobs(control)) == (2, True, [])
 
 
-def test_request_that_names_nobody_says_what_is_missing(
-    control: Control, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    del run
+def test_request_that_names_nobody_says_what_is_missing(control: Control, run: Run) -> None:
     for words in (("--tenant", "a", "--user", "b"), ("--tenant", "a", "--reason", "operator"), ("--user", "b")):
-        monkeypatch.setattr(sys, "argv", ["expunge", "request", "--key", "k", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert (stop.value.code, "or a --file of requests" in capsys.readouterr().err) == (2, True)
+        code, _, error = run("request", "--key", "k", *words)
+        assert (code, "or a --file of requests" in error) == (2, True)
     assert jobs(control) == []
 
 
-def test_ten_thousand_rows_are_a_transaction_a_batch(control: Control, run: Run, write: Write) -> None:
+def test_ten_thousand_rows_are_a_transaction_a_batch(control: Control, file: Run, write: Write) -> None:
     path = write(*(f"acme,user-{n},,,,,true,user_request,case-{n}," for n in range(10_000)))
     commits: list[object] = []
 
@@ -128,7 +124,7 @@ def test_ten_thousand_rows_are_a_transaction_a_batch(control: Control, run: Run,
 
     sa.event.listen(sa.Engine, "commit", count)
     try:
-        code, out, _ = run(path, "--json")
+        code, out, _ = file(path, "--json")
     finally:
         sa.event.remove(sa.Engine, "commit", count)
     assert (code, len(told(out)), len({line["job"] for line in told(out)})) == (0, 10_000, 10_000)

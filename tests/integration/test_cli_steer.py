@@ -4,85 +4,24 @@ from __future__ import annotations
 
 import getpass
 import json
-import sys
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
-import structlog
 
-from orchestrator import Reason, Scope, Selector, SelectorKind
-from orchestrator.bootstrap import Control, open_control
-from orchestrator.cli import main
-from orchestrator.domain.codes import ErrorCode, HoldReason, Parked
+from orchestrator.bootstrap import Control
+from orchestrator.domain.codes import ErrorCode, Parked
 from orchestrator.domain.retry import Park
-from orchestrator.domain.unit import Failed, Phase
-from orchestrator.initialise import initialise
-from orchestrator.service.accept import Request, accept
-from orchestrator.service.hold import HoldRequest, place
-from orchestrator.store.migrate import upgrade
+from orchestrator.domain.unit import Phase
 from tests.fakes import FakeClock
+from tests.integration.commands_harness import USER, Run, control, fail, file, hold, run
 
-USER, OPERATOR = "ann-of-acme", "operator-of-acme"
-Run = Callable[..., tuple[object, str, str]]
-
-
-@pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    initialise(tmp_path / "state")
-    made = open_control(tmp_path / "state", FakeClock())
-    upgrade(made.database)
-    yield made
-    made.close()
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def run(control: Control, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process as `expunge` does; give its exit code, what it printed and what it logged."""
-    monkeypatch.setenv("EXPUNGE_DIR", str(control.settings.state_dir))
-    monkeypatch.setattr(getpass, "getuser", lambda: OPERATOR)
-
-    def call(*words: str) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["expunge", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, error = capsys.readouterr()
-        assert USER not in out + error
-        assert OPERATOR not in out + error
-        return stop.value.code, out, error
-
-    return call
-
-
-def file(control: Control, key: str = "passport") -> str:
-    asked = Request(
-        scope=Scope(tenant="acme", user=USER),
-        selector=Selector(kind=SelectorKind.KEY, value=key),
-        reason=Reason.USER_REQUEST,
-        requested_by="tester",
-    )
-    return str(accept(asked, control.acceptance)[0])
+__all__ = ["control", "run"]
 
 
 def park(control: Control) -> None:
     """Have the due units of the source fail for good."""
-    owner = str(uuid4())
-    units = control.ledger.load(owner, control.ledger.claim("memory", Phase.REVOKE, owner=owner, limit=9))
-    failed = [
-        Failed(claimed=unit, code=ErrorCode.PERMANENT, then=Park(reason=Parked.PERMANENT_ERROR)) for unit in units
-    ]
-    control.ledger.commit(owner, failed, started_at=control.clock.now())
-
-
-def hold(control: Control, *items: str) -> list[UUID]:
-    asked = HoldRequest(
-        tenant="acme", user=USER, items=items, reason=HoldReason.DISPUTE, requested_by="tester", reference="case-7"
-    )
-    return place(asked, control.acceptance)
+    fail(control, Park(reason=Parked.PERMANENT_ERROR), ErrorCode.PERMANENT)
 
 
 def events(error: str) -> list[dict[str, Any]]:

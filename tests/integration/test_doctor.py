@@ -6,7 +6,7 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -17,27 +17,11 @@ import sqlalchemy as sa
 
 from orchestrator import InvalidRequest, doctor
 from orchestrator.bootstrap import SystemClock, open_control
-from orchestrator.initialise import initialise
 from orchestrator.store import engine, migrate
-from orchestrator.store.migrate import upgrade
 from orchestrator.store.tables import tombstones
-from tests.servers import fake_redis
+from tests.integration.doctor_harness import red, state
 
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    folder = tmp_path / "state"
-    initialise(folder)
-    control = open_control(folder)
-    upgrade(control.database)
-    control.close()
-    with fake_redis() as url:
-        monkeypatch.setenv("EXPUNGE_ADAPTERS__CACHE__URL", url)
-        yield folder
-
-
-def red(state: Path) -> dict[str, str]:
-    return {check.name: check.detail for check in doctor.examine(state) if not check.ok}
+__all__ = ["state"]
 
 
 def test_fresh_state_directory_is_green(state: Path) -> None:
@@ -51,6 +35,7 @@ def test_fresh_state_directory_is_green(state: Path) -> None:
         "pragmas",
         "broker",
         "adapters",
+        "source database",
         "import names",
         "clock",
         "free space",

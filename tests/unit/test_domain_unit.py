@@ -34,6 +34,7 @@ VIEW = JobView(
     waived=(),
     windows=(),
     last_error=None,
+    failed_in=None,
     attempts=0,
     result=None,
 )

@@ -56,8 +56,8 @@ def test_wheel_holds_three_packages_and_nothing_else() -> None:
     assert {str(path) for path in shipped()} >= {f"{package}/__init__.py" for package in PACKAGES}
 
 
-def test_wheel_holds_code_and_the_schema_alone() -> None:
-    assert {path.suffix for path in shipped()} <= {".py", ".sql", ".typed", ".lua"}
+def test_wheel_holds_code_pages_and_the_schema_alone() -> None:
+    assert {path.suffix for path in shipped()} <= {".py", ".sql", ".typed", ".lua", ".md"}
     schema = {path.name for path in shipped() if path.suffix == ".sql"}
     assert schema >= {"0001_tables.sql", "0001_sqlite.sql", "0001_postgresql.sql"}
 

@@ -2,104 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
-from orchestrator.domain.codes import ErrorCode, HoldReason, Parked, Residual, WaiverReason
+from orchestrator.domain.codes import ErrorCode, Residual, WaiverReason
 from orchestrator.domain.contract import Reach
-from orchestrator.domain.job import JobView, Purpose, ReceiptView, Trigger, WindowView
+from orchestrator.domain.job import WindowView
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
-from orchestrator.service.outstanding import HoldOn, Undone, Why, outstanding
-from orchestrator.service.report import MODEL_WEIGHTS, Facts, Look, Report, Standing, StoreReport, WaiverView, report
-
-AT = datetime(2026, 10, 28, 12, tzinfo=UTC)
-END = datetime(2026, 11, 27, 3, tzinfo=UTC)
-STORES = ("memory", "vector", "cache", "drafts", "backup")
-JOB = JobView(
-    id="job-1",
-    tenant="acme",
-    state=JobState.VERIFIED,
-    purpose=Purpose.ERASE,
-    trigger=Trigger.REQUEST,
-    selector="source",
-    reason="user_request",
-    reference=None,
-    round=1,
-    requested_at=AT - timedelta(days=1),
-    due_at=AT + timedelta(days=29),
-    verified_at=AT,
-    completed_at=None,
-    parked=(),
-    held=False,
-    waived=(),
-    windows=(),
-    last_error=None,
-    attempts=1,
-    result=None,
-)
-
-
-def receipt(adapter: str, phase: str, outcome: str, **changes: Any) -> ReceiptView:  # noqa: ANN401 - any field
-    made = ReceiptView(
-        adapter=adapter,
-        phase=phase,
-        outcome=outcome,
-        page=0,
-        round=1,
-        attempt=1,
-        expected=0,
-        erased=0,
-        already_absent=0,
-        scheduled=0,
-        extra=0,
-        remaining=0,
-        reach="logical" if phase == "verify" else None,
-        residuals=(),
-        finished_at=AT,
-    )
-    return replace(made, **changes)
-
-
-def erased(adapter: str, count: int, **changes: Any) -> ReceiptView:  # noqa: ANN401
-    return receipt(adapter, "erase", "erased", **{"expected": count, "erased": count, **changes})
-
-
-def absent(adapter: str, **changes: Any) -> ReceiptView:  # noqa: ANN401
-    return receipt(adapter, "verify", "absent", **changes)
-
-
-def present(adapter: str, remaining: int, **changes: Any) -> ReceiptView:  # noqa: ANN401
-    return receipt(adapter, "verify", "present", remaining=remaining, **changes)
-
-
-def done(*adapters: str) -> tuple[ReceiptView, ...]:
-    return tuple(itertools.chain.from_iterable((erased(name, 1), absent(name)) for name in adapters))
-
-
-def undone(adapter: str, phase: Phase, **changes: Any) -> Undone:  # noqa: ANN401
-    return replace(Undone(adapter=adapter, phase=phase, units=2, attempts=3, due_at=AT), **changes)
-
-
-def told(
-    receipts: tuple[ReceiptView, ...] = (),
-    *,
-    job: JobView = JOB,
-    at: datetime = AT,
-    enabled: tuple[str, ...] = STORES,
-    **facts: Any,  # noqa: ANN401
-) -> Report:
-    given = Facts(**{"job": job, "receipts": receipts, "revoked": {}, "no_lineage": {}, **facts})
-    return report(given, at=at, enabled=enabled, installed={"memory", "papers", "archive"}, told=["paper files"])
-
-
-def store(of: Report, name: str) -> StoreReport:
-    (found,) = [s for s in of.stores if s.name == name]
-    return found
+from orchestrator.service.outstanding import Why
+from orchestrator.service.report import MODEL_WEIGHTS, Look, Standing, WaiverView
+from tests.unit.report_harness import AT, END, JOB, absent, done, erased, present, receipt, store, told, undone
 
 
 @pytest.mark.req("R131")
@@ -249,58 +164,3 @@ def test_what_is_not_covered_stands_in_every_report() -> None:
     assert (said.no_lineage, said.not_enabled) == ({"cache": 2}, ("archive", "papers"))
     assert (said.told, said.model_weights) == (("paper files",), MODEL_WEIGHTS)
     assert [s.name for s in told(done("retired"), enabled=("memory",)).stores] == ["memory", "retired"]
-
-
-HOLD = HoldOn(id="hold-1", reason=HoldReason.LITIGATION)
-
-
-@pytest.mark.parametrize(
-    ("state", "group", "why", "next_comes", "to_do"),
-    [
-        (JobState.DERIVED_CLEANUP, undone("cache", Phase.FIND, running=True), Why.RUNNING, False, None),
-        (JobState.DERIVED_CLEANUP, undone("cache", Phase.FIND), Why.WAITING, True, None),
-        (
-            JobState.DERIVED_CLEANUP,
-            undone("cache", Phase.ERASE, last_error=ErrorCode.STORE_UNREACHABLE),
-            Why.RETRIED,
-            True,
-            "expunge retry job-1",
-        ),
-        (JobState.DERIVED_CLEANUP, undone("cache", Phase.ERASE, held=True, holds=(HOLD,)), Why.HELD, False, "release"),
-        (JobState.DERIVED_CLEANUP, undone("cache", Phase.ERASE, held=True), Why.HELD, False, None),
-        (
-            JobState.COMPLETED,
-            undone("cache", Phase.ERASE, held=True, due_at=None),
-            Why.LEFT_UNDONE,
-            False,
-            "a new request",
-        ),
-        (JobState.VERIFIED, undone("cache", Phase.CLOSE), Why.WAITING, True, None),
-        *(
-            (
-                JobState.DERIVED_CLEANUP,
-                undone("cache", Phase.ERASE, parked=parked),
-                Why.PARKED,
-                False,
-                "--adapter cache",
-            )
-            for parked in Parked
-        ),
-    ],
-)
-def test_what_is_not_done_says_why_and_what_a_person_can_do(
-    *, state: JobState, group: Undone, why: Why, next_comes: bool, to_do: str | None
-) -> None:
-    said = outstanding(group, replace(JOB, state=state))
-    assert (said.why, said.next_attempt_at) == (why, AT if next_comes else None)
-    assert (said.units, said.attempts, said.last_error, said.parked) == (2, 3, group.last_error, group.parked)
-    assert said.to_do == to_do if to_do is None else to_do in (said.to_do or "")
-
-
-def test_source_that_has_not_revoked_is_not_offered_to_be_waived() -> None:
-    said = outstanding(undone("memory", Phase.REVOKE, parked=Parked.UNSUPPORTED), JOB)
-    assert said.to_do is not None
-    open_ = outstanding(
-        undone("memory", Phase.REVOKE, parked=Parked.UNSUPPORTED), replace(JOB, state=JobState.REQUESTED)
-    )
-    assert ("expunge retry job-1" in str(open_.to_do), "waive" in str(open_.to_do)) == (True, False)
