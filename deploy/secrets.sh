@@ -10,15 +10,15 @@ if [ -e secrets ]; then
 fi
 half="$(mktemp -d ./secrets.XXXXXX)"
 trap 'rm -rf "$half"' EXIT
-for name in postgres control stores; do
+for name in postgres control stores application; do
     head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \n' > "$half/${name}_password"
 done
 # The form that PostgreSQL's clients read; they take no file that others may read.
 printf '*:*:*:control:%s\n' "$(cat "$half/control_password")" > "$half/control_pgpass"
 printf '*:*:*:control:%s\n*:*:*:stores:%s\n' "$(cat "$half/control_password")" "$(cat "$half/stores_password")" \
     > "$half/worker_pgpass"
-# The database's image reads these two as a user of its own. The folder keeps everybody else out.
-chmod 0444 "$half/control_password" "$half/stores_password"
+# The database's image reads these three as a user of its own. The folder keeps everybody else out.
+chmod 0444 "$half/control_password" "$half/stores_password" "$half/application_password"
 if [ "$(id -u)" = 0 ]; then
     chown 10001:10001 "$half/control_pgpass" "$half/worker_pgpass"
 else

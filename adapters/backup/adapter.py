@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 from adapters.backup import erase as erasing
 from adapters.backup import find as finding
@@ -19,7 +20,7 @@ from adapters.backup import verify as verifying
 from adapters.backup.errors import translated
 from adapters.backup.folder import Folder
 from adapters.backup.looking import looking
-from adapters.backup.manifest import Copy, Policy
+from adapters.backup.manifest import Copy, Manifest, Policy
 from adapters.backup.physical import CopiesFiles
 from adapters.backup.revoked import revoked
 from adapters.backup.standing import Standing, standing
@@ -64,15 +65,19 @@ class BackupAdapter(InFiles):
         with translated(), self._folder.shared(self._until([])) as known:
             return standing(self._folder, known, self._context.clock.now())
 
+    def path_of(self, handle: str) -> Path:
+        """Give the file of a copy; raises `InvalidRequest` where it is not there."""
+        with translated(), self._folder.shared(self._until([])) as known:
+            return self._there(known, handle)
+
     def unseen(self, handle: str) -> Sequence[Unseen]:
         """Give the tombstones that were set since a copy was taken; raises `InvalidRequest` where it is not there."""
-        with translated(), self._folder.shared(self._until([])) as known:
-            copy = next((copy for copy in known.copies if copy.handle == handle), None)
-            if copy is None or self._folder.is_gone(copy.file):
-                message = "there is no copy of that handle: `expunge backup list` names them"
-                raise InvalidRequest(message, field="copy")
-            with looking(self._folder.path_of(copy.file)) as opened:
-                return unseen(opened, self._source, wait=self._left([]))
+        with (
+            translated(),
+            self._folder.shared(self._until([])) as known,
+            looking(self._there(known, handle)) as opened,
+        ):
+            return unseen(opened, self._source, wait=self._left([]))
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the copies that hold what each order names; reads only."""
@@ -95,6 +100,7 @@ class BackupAdapter(InFiles):
                 now=self._context.clock.now(),
                 in_time=in_time,
                 tell=lambda handle: self._context.log.warning("copy.refused", handle=handle),
+                gate=self._context.gate,
             )
         for order, answer in zip(orders, answers, strict=True):
             facts = {"erased": answer.erased, "scheduled": len(answer.windows)}
@@ -115,6 +121,13 @@ class BackupAdapter(InFiles):
 
     def close(self) -> None:
         """Give back nothing: between two calls nothing is open."""
+
+    def _there(self, known: Manifest, handle: str) -> Path:
+        copy = next((copy for copy in known.copies if copy.handle == handle), None)
+        if copy is None or self._folder.is_gone(copy.file):
+            message = "there is no copy of that handle: `expunge backup list` names them"
+            raise InvalidRequest(message, field="copy")
+        return self._folder.path_of(copy.file)
 
     def _timekeeper(self, orders: Sequence[EraseOrder]) -> Callable[[], None]:
         """Give what is called before every copy; it is called once here."""

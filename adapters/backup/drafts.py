@@ -30,7 +30,7 @@ _MADE_FROM: Final = """
 """
 _MADE_FROM_HELD: Final = """
     SELECT u.handle FROM json_each(:held) AS k CROSS JOIN draft_used AS u
-    WHERE u.tenant = :tenant AND u.kind IN ('fact', 'memory') AND u.id = k.value
+    WHERE u.tenant = :tenant AND u.kind IN ('fact', 'memory', 'event') AND u.id = k.value
 """
 _ONE: Final = "SELECT 1 FROM drafts WHERE tenant = ? AND handle = ?"
 _USED: Final = "DELETE FROM draft_used WHERE tenant = ? AND handle IN (SELECT value FROM json_each(?))"
@@ -38,6 +38,10 @@ _DRAFTS: Final = "DELETE FROM drafts WHERE tenant = ? AND handle IN (SELECT valu
 # What such a job was begun with is not there any more.
 _STOP: Final = """UPDATE draft_jobs SET state = 'failed', lease_owner = NULL, lease_until_us = NULL
     WHERE tenant = ? AND state = 'open' AND handle IN (SELECT value FROM json_each(?))"""
+
+# Nor is what a person was to approve.
+_VOID: Final = """UPDATE approvals SET state = 'void'
+    WHERE tenant = ? AND state IN ('pending', 'approved') AND handle IN (SELECT value FROM json_each(?))"""
 
 
 def named(connection: sqlite3.Connection, order: EraseOrder, origins: Collection[Origin]) -> tuple[str, ...]:
@@ -65,7 +69,10 @@ def delete(new: sqlite3.Connection, tenant: str, handles: Collection[str]) -> No
     given = json.dumps(list(handles), ensure_ascii=False)
     new.execute(_USED, (tenant, given))
     jobs = [job for (job,) in new.execute(_DRAFTS, (tenant, given)).fetchall()]
-    new.execute(_STOP, (tenant, json.dumps(jobs, ensure_ascii=False)))
+    stopped = (tenant, json.dumps(jobs, ensure_ascii=False))
+    new.execute(_STOP, stopped)
+    if "approvals" in tables_of(new):
+        new.execute(_VOID, stopped)
 
 
 def _are_here(connection: sqlite3.Connection) -> bool:

@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import Final, assert_never
 from uuid import UUID
 
-from adapters.backup import drafts
+from adapters.backup import drafts, keyed
 from adapters.backup.errors import NotAsListed, Unreadable
 from adapters.backup.find import KIND
 from adapters.backup.folder import Folder
@@ -27,7 +27,7 @@ from adapters.backup.manifest import Copy, Manifest, Policy
 from adapters.backup.named import FACT, MEMORY, Records, holds, named
 from adapters.backup.rewrite import rewrite
 from adapters.backup.windows import Windows
-from orchestrator import Erased, EraseOrder, Target
+from orchestrator import Erased, EraseOrder, Gate, Target
 
 # CROSS JOIN and the plus keep SQLite from reading all of the tenant before what is given.
 _FACTS: Final = """DELETE FROM facts WHERE +tenant = ?1 AND rowid IN (
@@ -60,13 +60,15 @@ def erase(
     now: datetime,
     in_time: Callable[[], None],
     tell: Callable[[str], None],
+    gate: Gate,
 ) -> list[Erased]:
     """Erase in all copies, and count for each order: of two that name one record, the first erased it.
 
     `revoked` are the records of each job. `tell` is called with the handle of a copy that was
     refused; where every order of the batch names such a copy, `NotAsListed` is raised at the end.
+    `gate` makes the marks that erased events leave in a copy.
     """
-    batch = _Batch(folder, known, orders, revoked, now, in_time, tell)
+    batch = _Batch(folder, known, orders, revoked, now, in_time, tell, gate)
     for handle in sorted({target.id for order in orders for target in order.targets if target.kind == KIND}):
         in_time()
         batch.erase(handle)
@@ -85,6 +87,7 @@ class _Batch:
     now: datetime
     in_time: Callable[[], None]
     tell: Callable[[str], None]
+    gate: Gate
     erased: Counter[int] = field(default_factory=Counter)
     left: Counter[int] = field(default_factory=Counter)
     scheduled: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict(list))
@@ -150,7 +153,7 @@ class _Batch:
         def take_out(new: sqlite3.Connection) -> None:
             for number, targets in asked.items():
                 records = self._named(new, number)
-                _delete(new, self.orders[number].scope.tenant, records)
+                _delete(new, self.gate, self.orders[number].scope.tenant, records)
                 if self._named(new, number):
                     raise Unreadable  # something in the file keeps it there
                 found[number] = _Found.ERASED if records else self._without(new, number, targets)
@@ -169,17 +172,23 @@ class _Batch:
         return _Found.LEFT if there else _Found.ABSENT
 
 
-def _delete(new: sqlite3.Connection, tenant: str, records: Records) -> None:
+def _delete(new: sqlite3.Connection, gate: Gate, tenant: str, records: Records) -> None:
     facts = json.dumps(records.facts, ensure_ascii=False)
     chains = json.dumps([(str(chain), memory) for chain, memory in records.memories])
     if "record_prints" in tables_of(new):
         new.execute(_PRINTS, (tenant, FACT, facts))
         new.execute(_PRINTS, (tenant, MEMORY, chains))
+        for kind, handles in ((keyed.EVENT, records.events), (keyed.CANDIDATE, records.candidates)):
+            new.execute(_PRINTS, (tenant, kind, json.dumps(handles, ensure_ascii=False)))
     if records.facts:
         new.execute(_FACTS, (tenant, facts))
     if records.memories:
         memories = json.dumps([memory for _, memory in records.memories])
         gone = [memory for (memory,) in new.execute(_TENANTS, (tenant, memories)).fetchall()]
         new.execute(_MEMORIES, (json.dumps(gone),))
+    if records.events:
+        keyed.delete(new, gate, tenant, keyed.EVENT, records.events)
+    if records.candidates:
+        keyed.delete(new, gate, tenant, keyed.CANDIDATE, records.candidates)
     if records.drafts:
         drafts.delete(new, tenant, records.drafts)

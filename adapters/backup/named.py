@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.backup import drafts
+from adapters.backup import drafts, keyed
 from adapters.backup.looking import tables_of
 from orchestrator import EraseOrder, SelectorKind, Target
 
@@ -66,15 +66,20 @@ _CHAINS: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What an order names in one copy: facts by id and version, memories by chain and id, drafts by handle."""
+    """What an order names in one copy.
+
+    Facts by id and version, memories by chain and id, events by handle and sequence, candidates and drafts by handle.
+    """
 
     facts: tuple[tuple[str, int], ...] = ()
     memories: tuple[tuple[int, int], ...] = ()
+    events: tuple[keyed.Handle, ...] = ()
+    candidates: tuple[keyed.Handle, ...] = ()
     drafts: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
-        return bool(self.facts or self.memories or self.drafts)
+        return bool(self.facts or self.memories or self.events or self.candidates or self.drafts)
 
     @property
     def witness(self) -> str:
@@ -85,6 +90,9 @@ class Records:
         if self.memories:
             chain, memory = self.memories[0]
             return f"{MEMORY}:{chain}@{memory}"
+        for kind, records in ((keyed.EVENT, self.events), (keyed.CANDIDATE, self.candidates)):
+            for handle, version in records[:1]:
+                return f"{kind}:{handle}@{version}"
         return f"{drafts.KIND}:{self.drafts[0]}@0"
 
 
@@ -94,8 +102,13 @@ def named(connection: sqlite3.Connection, order: EraseOrder, known: Collection[T
     memories = _memories(connection, order, known) if "memory_tenants" in tables_of(connection) else ()
     going = {(FACT, item, version) for item, version in facts}
     going |= {(MEMORY, str(chain), memory) for chain, memory in memories}
-    going |= {(t.kind, t.id, t.version) for t in known if t.kind in {FACT, MEMORY} and t.id not in order.held}
-    return Records(tuple(sorted(facts)), tuple(sorted(memories)), drafts.named(connection, order, going))
+    events, candidates = (keyed.named(connection, order, known, kind) for kind in (keyed.EVENT, keyed.CANDIDATE))
+    going |= {(keyed.EVENT, handle, sequence) for handle, sequence in events}
+    origins = {FACT, MEMORY, keyed.EVENT}
+    going |= {(t.kind, t.id, t.version) for t in known if t.kind in origins and t.id not in order.held}
+    return Records(
+        tuple(sorted(facts)), tuple(sorted(memories)), events, candidates, drafts.named(connection, order, going)
+    )
 
 
 def holds(connection: sqlite3.Connection, tenant: str, record: str) -> bool:
@@ -107,6 +120,8 @@ def holds(connection: sqlite3.Connection, tenant: str, record: str) -> bool:
     asked = {"tenant": tenant, "known": json.dumps([[item, int(version)]]), "some": f"[{int(version)}]"}
     if kind == drafts.KIND:
         return drafts.holds(connection, tenant, item)
+    if kind in {keyed.EVENT, keyed.CANDIDATE}:
+        return keyed.holds(connection, tenant, kind, (item, int(version)))
     if kind == FACT:
         return connection.execute(_KNOWN_FACTS, asked).fetchone() is not None
     chains = kind == MEMORY and "memory_tenants" in tables_of(connection)

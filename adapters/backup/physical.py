@@ -25,6 +25,7 @@ from adapters.backup.rewrite import ready
 from orchestrator import Residual, Scrubbed, ScrubReport, StoreLocked
 
 _KEPT: Final = ("", "-wal", "-journal")
+_MORE_VALUES: Final = ("preference_events", "preferences", "fact_candidates")
 _MORE_TEXTS: Final = ("memories", "drafts")
 
 
@@ -95,5 +96,8 @@ def _editable(known: Manifest) -> list[str]:
 
 def _texts(copy: sqlite3.Connection) -> Iterator[bytes]:
     yield from (str(text).encode() for (text,) in copy.execute("SELECT value FROM facts"))
+    for table in tables_of(copy).intersection(_MORE_VALUES):
+        values = copy.execute(f"SELECT value FROM {table} WHERE value IS NOT NULL")  # noqa: S608 - ours
+        yield from (str(text).encode() for (text,) in values)
     for table in tables_of(copy).intersection(_MORE_TEXTS):
         yield from (str(text).encode() for (text,) in copy.execute(f"SELECT text FROM {table}"))  # noqa: S608 - ours

@@ -50,6 +50,29 @@ _MEMORIES: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS J
 _MEMORIES_KNOWN: Final = f"""{_RECORDS} SELECT DISTINCT given.number FROM given CROSS JOIN memories AS m {_OWNED}
     AND m.id = given.version
 """  # noqa: S608 - as above
+_EVENTS: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS JOIN preference_events AS e
+    WHERE e.tenant = given.tenant AND e.user_id = given.user_id AND {_BEFORE.format("e")} AND (
+        ({_TOLD_BY.format("e")}) OR (coalesce(given.project, e.project) = e.project AND (given.kind = 'subject'
+        OR (given.kind = 'key' AND e.key = given.value) OR (given.kind = 'memory' AND e.handle = given.value))))
+"""  # noqa: S608 - as above
+# What holds by an event may outlive it.
+_EVENTS_KNOWN: Final = f"""{_RECORDS} SELECT given.number FROM given CROSS JOIN preference_events AS e
+    WHERE given.kind = 'event' AND e.tenant = given.tenant AND e.handle = given.item AND e.sequence = given.version
+    UNION SELECT given.number FROM given CROSS JOIN preferences AS p
+    WHERE given.kind = 'event' AND p.tenant = given.tenant AND p.handle = given.item AND p.value IS NOT NULL
+"""  # noqa: S608 - as above
+_CANDIDATES: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS JOIN fact_candidates AS c
+    WHERE c.tenant = given.tenant AND c.user_id = given.user_id AND {_BEFORE.format("c")} AND (
+        ({_TOLD_BY.format("c")}) OR (given.kind = 'source' AND given.value IN (SELECT c.decided_in UNION ALL
+        SELECT a.ancestor_id FROM source_ancestry AS a WHERE a.tenant = given.tenant AND a.source_id = c.decided_in))
+        OR (coalesce(given.project, c.project) = c.project AND (given.kind = 'subject'
+        OR (given.kind = 'key' AND c.key = given.value) OR (given.kind = 'memory' AND (c.handle = given.value
+        OR given.value IN (SELECT f.fact_id FROM facts AS f WHERE f.tenant = c.tenant AND f.user_id = c.user_id
+            AND f.project = c.project AND f.key = c.key))))))
+"""  # noqa: S608 - as above
+_CANDIDATES_KNOWN: Final = f"""{_RECORDS} SELECT given.number FROM given CROSS JOIN fact_candidates AS c
+    WHERE given.kind = 'candidate' AND c.tenant = given.tenant AND c.handle = given.item
+"""  # noqa: S608 - as above
 # What was made from a record that goes is a copy of it; whose it is does not matter then.
 _DRAFTS: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS JOIN drafts AS d
     WHERE given.kind = 'subject' AND d.tenant = given.tenant AND d.user_id = given.user_id
@@ -99,8 +122,11 @@ def _holding(folder: Folder, name: str, orders: Sequence[EraseOrder], asked: Seq
         tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if "memories" in tables:
             queries += [(_MEMORIES, given), (_MEMORIES_KNOWN, memories)]
+        every = json.dumps(rows, ensure_ascii=False)
+        if "preference_events" in tables:
+            queries += [(_EVENTS, given), (_EVENTS_KNOWN, every), (_CANDIDATES, given), (_CANDIDATES_KNOWN, every)]
         if "drafts" in tables:
-            queries += [(_DRAFTS, given), (_DRAFTS_KNOWN, json.dumps(rows, ensure_ascii=False))]
+            queries += [(_DRAFTS, given), (_DRAFTS_KNOWN, every)]
         return {number for query, asking in queries for (number,) in copy.execute(query, (asking,))}
 
 

@@ -1,4 +1,4 @@
-"""Drafts under the adapter contract: checkpoints and reports that were made from facts, in the source's own database.
+"""Drafts under the adapter contract: checkpoints, reports and what waits for approval, in the source's own database.
 
 Principles: no call begins or commits after an order's deadline; one transaction a batch, so
 that either all of it is done or nothing; log lines carry ids and counts, never the URL.
@@ -15,9 +15,12 @@ from pydantic import Field, SecretStr
 from adapters.drafts import erase as erasing
 from adapters.drafts import find as finding
 from adapters.drafts import verify as verifying
+from adapters.drafts.approvals.gateway import Gateway, Tool
+from adapters.drafts.approvals.library import Approvals
+from adapters.drafts.approvals.validity import IsMember
 from adapters.drafts.masters import DraftMasters
 from adapters.drafts.runtime import DraftRuntime
-from adapters.drafts.schema import is_here
+from adapters.drafts.schema import bring_up, is_here
 from adapters.memory.adapter import NAME as SOURCE
 from adapters.memory.calls import deciding, wait_ms
 from adapters.memory.engine import checkpoint, database_of, open_engine, parse, reading
@@ -46,7 +49,7 @@ class Options(AdapterOptions):
 
 
 class DraftsAdapter(InFiles):
-    """Checkpoints and reports of draft jobs. `runtime` is the library that applications work with."""
+    """What draft jobs and approvals hold. `runtime`, `approvals` and `gateway` are what applications work with."""
 
     name = NAME
     role = Role.DERIVED
@@ -67,18 +70,29 @@ class DraftsAdapter(InFiles):
         """The draft jobs; their tables are made where there are none."""
         return DraftRuntime(self._engine, self._context)
 
+    def approvals(self, is_member: IsMember) -> Approvals:
+        """Give the actions that wait for approval; `is_member` tells who may still work in a scope."""
+        return Approvals(self._engine, self._context, is_member)
+
+    def gateway(self, tool: Tool, is_member: IsMember) -> Gateway:
+        """Give the way of approved actions to a tool; `is_member` as above."""
+        return Gateway(self._engine, self._context, tool, is_member)
+
     @cached_property
     def masters(self) -> DraftMasters:
         """Current reports, for a store that holds what was made from them."""
+        bring_up(self._engine)
         return DraftMasters(self._engine, self._context.clock)
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the drafts made from what is known, or all of the scope for a subject; reads only."""
+        bring_up(self._engine, wait_ms=wait_ms(self._context, orders))
         with reading(self._engine, wait_ms=wait_ms(self._context, orders)) as connection:
             return finding.find(connection, orders)
 
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Delete exactly the targets of each order, all orders in one transaction."""
+        bring_up(self._engine, wait_ms=wait_ms(self._context, orders))
         with deciding(self._engine, self._context, orders) as connection:
             answers = erasing.erase(connection, orders, self._residuals)
         for order, answer in zip(orders, answers, strict=True):
@@ -89,10 +103,12 @@ class DraftsAdapter(InFiles):
 
     def verify(self, orders: Sequence[EraseOrder]) -> Sequence[Seen]:
         """Count what remains, by hand-written SQL on a connection of its own."""
+        bring_up(self._engine, wait_ms=wait_ms(self._context, orders))
         return verifying.verify(self._url, orders, wait_ms=wait_ms(self._context, orders))
 
     def live_values(self) -> Iterator[bytes]:
         """Give the texts that live in the same files: of the source, and of all drafts."""
+        bring_up(self._engine)
         with reading(self._engine) as connection:
             is_here(connection)  # of another version, they would not be told as what they are
         yield from self._files.live_values()

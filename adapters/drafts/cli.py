@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, cast
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
 
 import typer
 
-from adapters.drafts.adapter import NAME, DraftsAdapter
 from adapters.drafts.lease import LEASE
-from adapters.drafts.runtime import DraftRuntime
-from adapters.drafts.step import Fault, Pass, never
+from adapters.drafts.shell import Project, opened
+from adapters.drafts.step import Fault, Pass, Step, never
 from adapters.drafts.view import Draft, JobView
-from adapters.memory.shell import EXIT_FAILED, EXIT_INVALID, EXIT_REFUSED, Json, State, Tenant, User, say
-from orchestrator import ErasureError, InvalidRequest, Refused, Scope, Target
+from adapters.memory.shell import Json, State, Tenant, User, say
+from orchestrator import Scope, Target
 
 Job = Annotated[str, typer.Argument(help="Id of the draft job; used once.", show_default=False)]
-Project = Annotated[str | None, typer.Option(help="Project; without it, what holds for the user in general.")]
+Keys = Annotated[list[str] | None, typer.Option(help="A key that this step uses; repeatable. Without any: the scope.")]
 
 
 def submit(
-    job: Job, tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
+    job: Job,
+    tenant: Tenant,
+    user: User,
+    project: Project = None,
+    collect: Keys = None,
+    draft: Keys = None,
+    redo: Annotated[str | None, typer.Option(help="A job to begin anew from its first step that has changed.")] = None,
+    *,
+    state: State = None,
+    as_json: Json = False,
 ) -> None:
-    """Submit a report over the facts that hold now. Whatever changes in the scope afterwards, it is not made."""
-    with _opened(state) as runtime:
-        told = runtime.submit(Scope(tenant=tenant, user=user, project=project), job)
+    """Submit a report over the facts that hold now. Whatever changes in the scope afterwards, it is not made.
+
+    Of a job that is redone those checkpoints are kept whose steps were said to use the same as now.
+    """
+    steps = {step: keys for step, keys in ((Step.COLLECT, collect), (Step.DRAFT, draft)) if keys}
+    with opened(state) as adapter:
+        scope = Scope(tenant=tenant, user=user, project=project)
+        told = adapter.runtime.submit(scope, job, steps=steps or None, redo=redo)
     end = "never" if told.memory_expires is None else f"{told.memory_expires:.0f}"
     line = f"submitted {job}: facts used {len(told.used)}, revision {told.memory_rev}, expires {end}"
     say(_told(told), [line], as_json=as_json)
@@ -46,9 +57,9 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Do what is left of a draft job and publish it. Exit 3 where its facts have changed, or another runner has it."""
-    with _opened(state) as runtime:
+    with opened(state) as adapter:
         scope = Scope(tenant=tenant, user=user, project=project)
-        told = runtime.run(scope, job, lease_seconds=lease_seconds, fault=_dies_at(fault))
+        told = adapter.runtime.run(scope, job, lease_seconds=lease_seconds, fault=_dies_at(fault))
     say(_told(told), [f"{told.state.value} {job}"], as_json=as_json)
 
 
@@ -56,37 +67,21 @@ def inspect(
     job: Job, tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
 ) -> None:
     """Show a draft job: where it stands, and what it has made so far, whether that can still be published or not."""
-    with _opened(state) as runtime:
-        told = runtime.inspect(Scope(tenant=tenant, user=user, project=project), job)
+    with opened(state) as adapter:
+        told = adapter.runtime.inspect(Scope(tenant=tenant, user=user, project=project), job)
     lines = [f"{job}: {told.state.value}" if told.failure is None else f"{job}: {told.state.value}: {told.failure}"]
     lines += [f"{draft.step.value}: {draft.text}" for draft in told.drafts if draft is not told.report]
     lines.append("published: none" if told.report is None else f"published: {told.report.text}")
     say(_told(told), lines, as_json=as_json)
 
 
-@contextmanager
-def _opened(state: Path | None) -> Iterator[DraftRuntime]:
-    """Open the configured adapter; refusals and wrong requests become exit codes.
-
-    Where it is not enabled, nothing is made: no deletion job would reach it.
-    """
-    from orchestrator import open_adapter  # noqa: PLC0415 - settings are read when a command runs
-
-    try:
-        adapter = cast("DraftsAdapter", open_adapter(state, NAME))
-        try:
-            yield adapter.runtime
-        finally:
-            adapter.close()
-    except Refused as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(EXIT_REFUSED) from None
-    except InvalidRequest as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(EXIT_INVALID) from None
-    except ErasureError as error:
-        typer.echo(f"the drafts cannot be reached: {error} Is [adapters.{NAME}] url right? ({error.code})", err=True)
-        raise typer.Exit(EXIT_FAILED) from None
+_WHO: Final = "--tenant acme --user ann --project trips"
+COMMANDS: Final[Mapping[Callable[..., None], str]] = {
+    submit: f"Example: expunge memory submit report-2 --redo report-1 --collect theme --draft language {_WHO}",
+    run: f"Example: expunge memory run report-1 {_WHO}",
+    inspect: f"Example: expunge memory inspect report-1 {_WHO}",
+}
+"""What each of these is registered with."""
 
 
 def _dies_at(fault: Fault | None) -> Pass:

@@ -2,8 +2,8 @@
 
 Principles: an order without targets erases nothing. What was made from a draft goes by its own
 handle, never by a rule of the database. A job whose text is gone stays as a row without one, and
-fails if it was not published: what it was begun with is not there any more. What is counted is
-what the statement gave back.
+fails if it was not published: what it was begun with is not there any more. An approval whose
+payload is gone is void, unless it was sent. What is counted is what the statement gave back.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.drafts import lineage
+from adapters.drafts.approvals.row import void_of
 from adapters.drafts.schema import is_here
 from adapters.drafts.step import APPROVAL, INPUT, KINDS, State, Step, kind_of
 from adapters.drafts.tables import draft_jobs, drafts
@@ -33,7 +34,9 @@ def erase(connection: sa.Connection, orders: Sequence[EraseOrder], residuals: fr
     handles = list(dict.fromkeys(draft for of_order in wanted for draft in of_order))
     rows = look_up(connection, _DRAFT, handles, _delete) if handles and is_here(connection) else []
     lineage.drop(connection, [(row.tenant, row.handle) for row in rows])
-    change(connection, lineage.HANDLE, sorted({(row.tenant, row.job) for row in rows}), _stop)
+    behind = sorted({(row.tenant, row.job) for row in rows})
+    for build in (_stop, void_of):
+        change(connection, lineage.HANDLE, behind, build)
     gone = {(row.tenant, row.handle, kind_of(row.step)) for row in rows}
     answers = []
     for order, of_order in zip(orders, wanted, strict=True):

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from adapters.drafts import lineage
 from adapters.drafts.schema import is_here
-from adapters.drafts.step import KINDS, kind_of
+from adapters.drafts.step import INPUT, KINDS, kind_of
 from adapters.drafts.tables import draft_used, drafts
 from adapters.memory.batch import as_table, columns, run
 from adapters.memory.due import revocations
@@ -88,9 +88,10 @@ def _named(dialect: str, whole: bool, in_project: bool) -> sa.Select[Any]:  # no
 @cache
 def _silent(in_project: bool) -> sa.Select[Any]:  # noqa: FBT001 - its key
     d, u = drafts.c, draft_used.c
+    # An input that holds no record is made from none.
     told = sa.exists().where(u.tenant == d.tenant, u.handle == d.handle).correlate(drafts)
     here = (d.tenant == sa.bindparam("of_tenant", type_=sa.Text())) & _of_scope(in_project)
-    return sa.select(sa.func.count()).select_from(drafts).where(here, ~told)
+    return sa.select(sa.func.count()).select_from(drafts).where(here, d.step != INPUT, ~told)
 
 
 def _of_scope(in_project: bool) -> sa.ColumnElement[bool]:  # noqa: FBT001 - as above

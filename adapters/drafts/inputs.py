@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from adapters.drafts.step import CHECKPOINTS, Step
 from orchestrator import InvalidRequest
 
 MAX_NAME: Final = 512
@@ -22,6 +24,18 @@ def check_text(field: str, value: object, longest: int) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidRequest(f"{field} must be valid Unicode", field=field) from None
+
+
+def check_steps(keys: Collection[str] | None, steps: Mapping[Step, Collection[str]] | None) -> None:
+    """Raise `InvalidRequest` unless keys are named for the whole job, or for steps that leave a checkpoint."""
+    if steps is None:
+        return
+    if keys is not None:
+        message = "keys and steps exclude each other: name the keys of each step"
+        raise InvalidRequest(message, field="steps")
+    if not set(steps) <= set(CHECKPOINTS) or not all(steps.values()):
+        names = " and ".join(step.value for step in CHECKPOINTS)
+        raise InvalidRequest(f"steps may name {names}, each with at least one key, or be left out", field="steps")
 
 
 def check_lease(seconds: float) -> None:

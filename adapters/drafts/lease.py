@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from adapters.drafts.errors import JobLeased, LeaseLost, MemoryChanged
+from adapters.drafts.errors import JobCancelled, JobLeased, LeaseLost, MemoryChanged
 from adapters.drafts.step import State, Step
 from adapters.drafts.tables import draft_jobs
 from adapters.drafts.view import known, made
@@ -37,11 +37,10 @@ class Claim:
 def claim(connection: sa.Connection, scope: Scope, name: str, *, now_us: int, lease_us: int) -> Claim | None:
     """Take a job, at the very instant at which the lease of another runner ends or later; None where it is published.
 
-    Raises `JobUnknown`, `JobLeased`, and `MemoryChanged` for one that has failed.
+    Raises `JobUnknown`, `JobLeased`, `MemoryChanged` for one that has failed, and `JobCancelled`.
     """
     job = known(connection, scope, name)
-    if job.state == State.FAILED.value:
-        raise MemoryChanged
+    _goes_on(job)
     if job.state == State.PUBLISHED.value:
         return None
     if job.lease_until_us is not None and job.lease_until_us > now_us:
@@ -53,10 +52,9 @@ def claim(connection: sa.Connection, scope: Scope, name: str, *, now_us: int, le
 
 
 def owned(connection: sa.Connection, claim: Claim) -> Found:
-    """Give the job of a claim that still stands; raises `LeaseLost`, and `MemoryChanged` for one that has failed."""
+    """Give the job of a claim that still stands; raises as `claim`, and `LeaseLost`."""
     job = known(connection, claim.scope, claim.job)
-    if job.state == State.FAILED.value:
-        raise MemoryChanged
+    _goes_on(job)
     if job.lease_owner != claim.owner:
         raise LeaseLost
     return job
@@ -70,6 +68,13 @@ def renew(connection: sa.Connection, job: Found, claim: Claim, now_us: int) -> N
 def end(connection: sa.Connection, job: Found) -> None:
     """Let a job be published, which nobody runs any more."""
     _set(connection, job, {"state": State.PUBLISHED.value, "lease_owner": None, "lease_until_us": None})
+
+
+def _goes_on(job: Found) -> None:
+    if job.state == State.FAILED.value:
+        raise MemoryChanged
+    if job.state == State.CANCELLED.value:
+        raise JobCancelled
 
 
 def _set(connection: sa.Connection, job: Found, values: dict[str, str | int | None]) -> None:

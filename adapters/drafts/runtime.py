@@ -9,12 +9,13 @@ which it was submitted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from adapters.drafts import lease, work
+from adapters.drafts.approvals.cancel import Cancelled, cancel_job
 from adapters.drafts.errors import MemoryChanged
 from adapters.drafts.inputs import MAX_NAME, check_lease, check_text
 from adapters.drafts.lease import LEASE, Claim
@@ -46,17 +47,28 @@ class DraftRuntime:
         self.refused: Counter[Refusal] = Counter()
 
     def submit(
-        self, scope: Scope, job: str, *, keys: Collection[str] | None = None, upon: Collection[str] = ()
+        self,
+        scope: Scope,
+        job: str,
+        *,
+        keys: Collection[str] | None = None,
+        upon: Collection[str] = (),
+        steps: Mapping[Step, Collection[str]] | None = None,
+        redo: str | None = None,
     ) -> JobView:
-        """Submit a job over the facts that hold now: all of the scope, or those of `keys`.
+        """Submit a job over the facts that hold now: all of the scope, those of `keys`, or those that `steps` name.
 
-        `upon` names earlier jobs whose reports go into this one. The same again is the same job;
-        raises `JobTaken` where the memory has changed since, `ReportUnusable` for a report that
-        is not current, and `InvalidRequest`.
+        `steps` says which keys the collecting and the draft use; one that is not in it depends on
+        the whole scope. `upon` names earlier jobs whose reports go into this one. `redo` names an
+        earlier job whose checkpoints are taken over where what they depend on is as it was; it
+        matters when a job is begun, and not again. The same again is the same job; raises
+        `JobTaken` where the memory has changed since, `ReportUnusable` for a report that is not
+        current, `JobUnknown` for the job that is to be redone, and `InvalidRequest`.
         """
         check_text("job", job, MAX_NAME)
+        gate, now = self._context.gate, self._now()
         with writing(self._engine, [scope.tenant]) as connection:
-            return submit(connection, scope, job, now=self._now(), keys=keys, upon=upon)
+            return submit(connection, gate, scope, job, now=now, keys=keys, upon=upon, steps=steps, redo=redo)
 
     def run(
         self,
@@ -71,7 +83,7 @@ class DraftRuntime:
 
         Raises `MemoryChanged`, the one failure, from which no repeat leads back; `JobLeased`
         while another runner has it, `LeaseLost` where another one has taken it over meanwhile,
-        `JobUnknown`, `GateRefused` for a text that was forgotten, and `InvalidRequest`.
+        `JobCancelled`, `JobUnknown`, `GateRefused` for a text that was forgotten, and `InvalidRequest`.
         """
         check_lease(lease_seconds)
         with writing(self._engine, [scope.tenant]) as connection:
@@ -88,6 +100,14 @@ class DraftRuntime:
         """Tell a job with its checkpoints, whether they can still be published or not; raises `JobUnknown`."""
         with reading(self._engine, [scope.tenant]) as connection:
             return view(connection, known(connection, scope, job))
+
+    def cancel(self, scope: Scope, job: str) -> Cancelled:
+        """Let a job that is not published go no further, nor the actions that wait for it; raises `JobUnknown`.
+
+        Nothing is erased, and nothing that was sent is called back: that is outstanding.
+        """
+        with writing(self._engine, [scope.tenant]) as connection:
+            return cancel_job(connection, known(connection, scope, job))
 
     def _take(self, claim: Claim, step: Step, writer: Writer, fault: Pass) -> None:
         def begin(connection: sa.Connection, job: Found) -> str:

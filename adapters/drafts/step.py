@@ -15,12 +15,17 @@ class Step(StrEnum):
     PUBLISH = "publish"  # the report
 
 
+CHECKPOINTS: Final = (Step.COLLECT, Step.DRAFT)
+"""The steps before the report."""
+
+
 class State(StrEnum):
-    """Where a draft job stands; there is no way out of the last two."""
+    """Where a draft job stands; there is no way out of the last three."""
 
     OPEN = "open"
     PUBLISHED = "published"
     FAILED = "failed"  # what it was made from has changed or expired
+    CANCELLED = "cancelled"  # before it was published
 
 
 class Fault(StrEnum):

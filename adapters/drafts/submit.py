@@ -7,39 +7,48 @@ another one it is refused, so that no job is ever moved to what it was not begun
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from adapters.drafts import lineage
-from adapters.drafts.errors import JobTaken, ReportUnusable
-from adapters.drafts.step import State
+from adapters.drafts import dependencies, lineage
+from adapters.drafts.errors import JobTaken
+from adapters.drafts.inputs import check_steps
+from adapters.drafts.redo import take_over
+from adapters.drafts.reports import current_report
+from adapters.drafts.step import State, Step
 from adapters.drafts.tables import draft_jobs
-from adapters.drafts.validity import is_current
-from adapters.drafts.view import JobView, job_of, view
-from adapters.memory.batch import Found
+from adapters.drafts.view import JobView, job_of, known, view
 from adapters.memory.facts import Fact, current, place_of, revision
 from adapters.memory.sources import position_of
 from adapters.memory.tables import KIND
-from orchestrator import InvalidRequest, Scope, Target
+from orchestrator import Gate, InvalidRequest, Scope, Target
 
 
 def submit(
     connection: sa.Connection,
+    gate: Gate,
     scope: Scope,
     name: str,
     *,
     now: float,
     keys: Collection[str] | None,
     upon: Collection[str],
+    steps: Mapping[Step, Collection[str]] | None,
+    redo: str | None,
 ) -> JobView:
     """Write a job down, or give the one that is there; `now` is in seconds since 1970."""
-    rev = revision(connection, scope)
-    facts = _chosen(current(connection, scope, now), keys)
-    reports = [_report(connection, scope, before, rev, now) for before in sorted(set(upon))]
-    used = {Target(kind=KIND, id=fact.id, version=fact.version) for fact in facts} | {r[0] for r in reports}
-    expires = _earliest([fact.expires for fact in facts], [report[1] for report in reports])
+    check_steps(keys, steps)
+    rev, there = revision(connection, scope), current(connection, scope, now)
+    reports = [current_report(connection, scope, before, rev, now) for before in sorted(set(upon))]
+    of_reports = {report.target for _, report in reports}
+    of_steps = {step: _chosen(there, named) for step, named in (steps or {}).items()}
+    facts = _used(there, keys, of_steps)
+    used = _targets(facts) | of_reports
+    said = {step: _targets(each) | (of_reports if step is Step.COLLECT else set()) for step, each in of_steps.items()}
+    expires = _earliest([fact.expires for fact in facts], [job.memory_expires for job, _ in reports])
+    old = None if redo is None else known(connection, scope, redo)
     job = job_of(connection, scope, name)
     if job is None:
         row = {
@@ -53,10 +62,22 @@ def submit(
         }
         job = connection.execute(draft_jobs.insert().values(row).returning(draft_jobs)).one()
         lineage.write(connection, scope.tenant, job.handle, used)
+        dependencies.write(connection, scope.tenant, job.handle, said)
+        if old is not None:
+            take_over(connection, gate, old, job, said)
     told = view(connection, job)
-    if (told.memory_rev, told.memory_expires, set(told.used)) != (rev, expires, used):
+    begun_with = (told.memory_rev, told.memory_expires, set(told.used))
+    if begun_with != (rev, expires, used) or dependencies.read(connection, scope.tenant, job.handle) != said:
         raise JobTaken
     return told
+
+
+def _used(there: Sequence[Fact], keys: Collection[str] | None, of_steps: Mapping[Step, Sequence[Fact]]) -> list[Fact]:
+    """Give what a job uses: what its steps do, where all is said of them that a step may use."""
+    if Step.COLLECT not in of_steps:
+        return _chosen(there, keys)
+    named = {fact.key for each in of_steps.values() for fact in each}
+    return _chosen(there, named)
 
 
 def _chosen(facts: Sequence[Fact], keys: Collection[str] | None) -> list[Fact]:
@@ -68,15 +89,8 @@ def _chosen(facts: Sequence[Fact], keys: Collection[str] | None) -> list[Fact]:
     return [fact for fact in facts if fact.key in keys]
 
 
-def _report(
-    connection: sa.Connection, scope: Scope, name: str, revision: int, now: float
-) -> tuple[Target, float | None]:
-    """Give the report of an earlier job and when it expires: what could not be published now is not built on."""
-    job: Found | None = job_of(connection, scope, name)
-    report = None if job is None else view(connection, job).report
-    if job is None or report is None or not is_current(job, revision, now):
-        raise ReportUnusable
-    return report.target, job.memory_expires
+def _targets(facts: Collection[Fact]) -> set[Target]:
+    return {Target(kind=KIND, id=fact.id, version=fact.version) for fact in facts}
 
 
 def _earliest(of_facts: Sequence[float], of_reports: Sequence[float | None]) -> float | None:

@@ -31,7 +31,7 @@ _OF_SUBJECT: Final = """
       AND (given.project IS NULL OR d.project = given.project)
       AND (r.cut_off IS NULL OR d.position <= r.cut_off)
 """
-_TABLES: Final = ("draft_jobs", "drafts", "draft_used", "draft_schema")
+_TABLES: Final = ("draft_jobs", "drafts", "draft_used", "step_dependencies", "approvals", "draft_schema")
 _HERE: Final = {
     "sqlite": "SELECT given.name FROM {given} JOIN sqlite_master AS s ON s.name = given.name AND s.type = 'table'",
     "postgresql": "SELECT given.name FROM {given} WHERE to_regclass(given.name) IS NOT NULL",

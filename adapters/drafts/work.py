@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from adapters.drafts import lineage
+from adapters.drafts import dependencies, lineage
 from adapters.drafts.gate import pass_gate
 from adapters.drafts.inputs import MAX_TEXT, check_text
 from adapters.drafts.records import drafts_among, facts_among
@@ -20,8 +20,8 @@ from adapters.memory.facts import scope_of
 from orchestrator import Gate, Target
 
 Writer: TypeAlias = Callable[[str], str]
-"""Makes a report of what was collected: lines of `key: value`, and reports that are built on. Empty where there is
-nothing. It is called outside of any transaction, and once more after a crash."""
+"""Makes a report of what was collected, lines of `key: value` and reports that are built on, and of what only the draft
+was said to use. Empty where there is nothing. It is called outside of any transaction, and once more after a crash."""
 _BEFORE: Final = {Step.DRAFT: Step.COLLECT, Step.PUBLISH: Step.DRAFT}
 
 
@@ -31,12 +31,11 @@ def compose(collected: str) -> str:
 
 
 def given(connection: sa.Connection, job: Found, step: Step) -> str:
-    """Read what a step works with: facts and reports, or what the step before it has made."""
-    if step is not Step.COLLECT:
-        return str(_of(connection, job, _BEFORE[step]).text)
-    used = _direct(connection, job)
+    """Read what a step works with: what the step before it has made, and the facts and reports that are its own."""
+    used, before = _own(connection, job, step), _before(connection, job, step)
     lines = [f"{fact.key}: {fact.value}" for fact in facts_among(connection, job.tenant, used)]
-    return "\n".join([*lines, *(row.text for row in drafts_among(connection, job.tenant, used))])
+    texts = [*lines, *(row.text for row in drafts_among(connection, job.tenant, used))]
+    return "\n".join(texts if before is None else [text for text in (before.text, *texts) if text])
 
 
 def do(step: Step, given: str, writer: Writer) -> str:
@@ -60,16 +59,26 @@ def keep(connection: sa.Connection, gate: Gate, job: Found, step: Step, text: st
     lineage.write(connection, job.tenant, handle, used)
 
 
-def _direct(connection: sa.Connection, job: Found) -> list[Target]:
-    return lineage.read(connection, job.tenant, [job.handle]).get(job.handle, [])
+def _own(connection: sa.Connection, job: Found, step: Step) -> Collection[Target]:
+    """Give what a step reads beside what the one before it has made: nothing that this one has read already."""
+    said = dependencies.read(connection, job.tenant, job.handle)
+    whole = lineage.read(connection, job.tenant, [job.handle]).get(job.handle, [])
+    if step is Step.COLLECT:
+        return said.get(step, whole)
+    return said.get(step, set()) - set(said.get(Step.COLLECT, whole))
 
 
 def _behind(connection: sa.Connection, job: Found, step: Step) -> Collection[Target]:
     """Give all that a step's text is made from: what is used, and what that was made from."""
-    used = _direct(connection, job) if step is Step.COLLECT else [target_of(_of(connection, job, _BEFORE[step]))]
+    used, before = set(_own(connection, job, step)), _before(connection, job, step)
+    if before is not None:
+        used.add(target_of(before))
     further = lineage.read(connection, job.tenant, [target.id for target in used if target.kind in KINDS])
     return {*used, *(target for some in further.values() for target in some)}
 
 
-def _of(connection: sa.Connection, job: Found, step: Step) -> Found:
-    return next(row for row in made(connection, job) if row.step == step.value)
+def _before(connection: sa.Connection, job: Found, step: Step) -> Found | None:
+    """Give what the step before has made; None for the first one."""
+    if step is Step.COLLECT:
+        return None
+    return next(row for row in made(connection, job) if row.step == _BEFORE[step].value)

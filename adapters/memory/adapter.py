@@ -21,12 +21,15 @@ from adapters.memory import restore as restoring
 from adapters.memory import revoke as revoking
 from adapters.memory import verify as verifying
 from adapters.memory.calls import deciding, wait_ms
+from adapters.memory.candidates import Candidates
 from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import checkpoint, database_of, open_engine, parse, reading
 from adapters.memory.epoch import Epoch
 from adapters.memory.instant import micros
 from adapters.memory.masters import MemoryMasters
 from adapters.memory.physical import SourceFiles
+from adapters.memory.preferences import PreferenceLog
+from adapters.memory.statements import Statements
 from adapters.memory.store import MemoryStore
 from orchestrator import (
     AdapterContext,
@@ -57,7 +60,10 @@ class Options(AdapterOptions):
 
 
 class MemoryAdapter(InFiles):
-    """The source of facts and memories: `store` and `chains` are the libraries that applications work with."""
+    """The source of facts, preferences and memories.
+
+    `store`, `preferences`, `candidates`, `statements` and `chains` are the libraries that applications work with.
+    """
 
     name = NAME
     role = Role.SOURCE
@@ -71,6 +77,9 @@ class MemoryAdapter(InFiles):
         known = context.epoch
         self._engine = open_engine(self._url, None if known is None else Epoch(partial(known, NAME)))
         self.store = MemoryStore(self._engine, context.gate, context.clock)
+        self.preferences = PreferenceLog(self._engine, context.gate, context.clock)
+        self.candidates = Candidates(self._engine, context.gate, context.clock)
+        self.statements = Statements(self._engine, context.gate, context.clock)
         self._files = SourceFiles(self._engine, context)
 
     @cached_property

@@ -7,8 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
+from adapters.context import cli as of_context
 from adapters.drafts import cli as of_drafts
-from adapters.memory import cli_chains
+from adapters.drafts import cli_approvals as of_approvals
+from adapters.memory import cli_candidates, cli_chains, cli_grant, cli_preferences
 from adapters.memory.shell import DerivedFrom, Json, Kind, Source, State, Tenant, User, opened, register, say
 from adapters.memory.sources import SourceKind
 from orchestrator import Scope
@@ -33,29 +35,39 @@ def put(
     kind: Kind = SourceKind.USER_MESSAGE,
     derived_from: DerivedFrom = None,
     expires: Annotated[float | None, typer.Option(help="End of validity in seconds since 1970.")] = None,
+    expected_version: Annotated[
+        int | None, typer.Option(help="Only if the key is still at this version, or 0: only if there is none.")
+    ] = None,
     *,
     state: State = None,
     as_json: Json = False,
 ) -> None:
-    """Store a new version of a fact; a source that is new is registered first."""
+    """Store a new version of a fact; a source that is new is registered first.
+
+    Exit 3, with the version and the state of the key, where it is not at the expected version.
+
+    Example: expunge memory put passport "P1234567" --source chat/turn-6 --tenant acme --user ann --project trips
+    """
     with opened(state) as adapter:
         store, scope = adapter.store, Scope(tenant=tenant, user=user, project=project)
         register(store, scope, source, kind, derived_from)
-        version = store.put(
-            scope,
-            key,
-            value,
-            source,
-            math.inf if expires is None else expires,
-            user_statement=kind is SourceKind.USER_MESSAGE,
-        )
+        end, stated = math.inf if expires is None else expires, kind is SourceKind.USER_MESSAGE
+        if expected_version is None:
+            version = store.put(scope, key, value, source, end, user_statement=stated)
+        else:
+            version = store.replace(
+                scope, key, value, source, expected_version=expected_version, expires=end, user_statement=stated
+            )
         answer = {"key": key, "version": version, "source": source, "revision": store.revision(scope)}
     say(answer, [f"stored {key} version {version}"], as_json=as_json)
 
 
 @app.command()
 def current(tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False) -> None:
-    """Show the facts of a scope that hold now."""
+    """Show the facts of a scope that hold now.
+
+    Example: expunge memory current --tenant acme --user ann --project trips --json
+    """
     with opened(state) as adapter:
         store, scope = adapter.store, Scope(tenant=tenant, user=user, project=project)
         facts, revision = store.current(scope), store.revision(scope)
@@ -78,7 +90,10 @@ def current(tenant: Tenant, user: User, project: Project = None, *, state: State
 def forget(
     key: Key, tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
 ) -> None:
-    """Revoke a key in this store alone; copies elsewhere need a deletion job. Exit 5 where there was nothing."""
+    """Revoke a key in this store alone; copies elsewhere need a deletion job. Exit 5 where there was nothing.
+
+    Example: expunge memory forget passport --tenant acme --user ann --project trips
+    """
     with opened(state) as adapter:
         done = adapter.store.forget(Scope(tenant=tenant, user=user, project=project), key)
     answer = {
@@ -87,7 +102,8 @@ def forget(
         "revision": done.revision,
         "outstanding": list(done.outstanding),
     }
-    lines = [f"{done.outcome}: {done.versions} versions; copies in other stores stay: `expunge request` reaches them"]
+    versions = "1 version" if done.versions == 1 else f"{done.versions} versions"
+    lines = [f"{done.outcome}: {versions}; copies in other stores stay: `expunge request` reaches them"]
     say(answer, lines if done.versions else [done.outcome], as_json=as_json)
     if done.outcome == NOTHING_FOUND:
         raise typer.Exit(EXIT_NOTHING)
@@ -95,5 +111,11 @@ def forget(
 
 for command in (cli_chains.remember, cli_chains.correct, cli_chains.history, cli_chains.recall):
     app.command()(command)
-for of_a_draft in (of_drafts.submit, of_drafts.run, of_drafts.inspect):
-    app.command()(of_a_draft)
+for of_preferences, example in cli_preferences.COMMANDS.items():
+    app.command(epilog=example)(of_preferences)
+for of_a_draft, example in of_drafts.COMMANDS.items():
+    app.command(epilog=example)(of_a_draft)
+app.add_typer(cli_candidates.app, name="candidate")
+app.add_typer(of_approvals.app, name="approve")
+app.command(epilog=of_context.EXAMPLE)(of_context.why)
+app.command(epilog=cli_grant.EXAMPLE)(cli_grant.grant)

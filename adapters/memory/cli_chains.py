@@ -35,7 +35,10 @@ def remember(
     state: State = None,
     as_json: Json = False,
 ) -> None:
-    """Store a memory; a source that is new is registered first. Its id is what holds and `--memory` name."""
+    """Store a memory; a source that is new is registered first. Its id is what holds and `--memory` name.
+
+    Example: expunge memory remember "Sits at the aisle." --source chat/turn-6 --tenant acme --user ann --task trips
+    """
     with opened(state) as adapter:
         scope, stated = TaskScope(user, task, tenant), kind is SourceKind.USER_MESSAGE
         register(adapter.store, _place(scope), source, kind, derived_from)
@@ -57,7 +60,10 @@ def correct(
     state: State = None,
     as_json: Json = False,
 ) -> None:
-    """Put a new version after the newest of a memory; the time to live is not inherited."""
+    """Put a new version after the newest of a memory; the time to live is not inherited.
+
+    Example: expunge memory correct 7 "Sits at the window." --source chat/turn-9 --tenant acme --user ann --task trips
+    """
     with opened(state) as adapter:
         scope, stated = TaskScope(user, task, tenant), kind is SourceKind.USER_MESSAGE
         register(adapter.store, _place(scope), source, kind, derived_from)
@@ -70,7 +76,10 @@ def correct(
 def history(
     memory_id: MemoryId, tenant: Tenant, user: User, task: Task, *, state: State = None, as_json: Json = False
 ) -> None:
-    """Show all versions of a memory, oldest first."""
+    """Show all versions of a memory, oldest first.
+
+    Example: expunge memory history 7 --tenant acme --user ann --task trips
+    """
     with opened(state) as adapter:
         versions = adapter.chains.history(TaskScope(user, task, tenant), memory_id)
     rows = [
@@ -97,7 +106,10 @@ def recall(
     state: State = None,
     as_json: Json = False,
 ) -> None:
-    """Show the memories that share words with a question, best first."""
+    """Show the memories that share words with a question, best first.
+
+    Example: expunge memory recall "which seat" --tenant acme --user ann --task trips
+    """
     with opened(state) as adapter:
         found = adapter.chains.recall(TaskScope(user, task, tenant), question, limit)
     rows = [

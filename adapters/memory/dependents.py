@@ -25,18 +25,30 @@ _WITHOUT_MEMORY: Final = """
     JOIN drafts AS d ON d.tenant = u.tenant AND d.handle = u.handle
     WHERE u.kind = 'memory' AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.id = u.version)
 """
+_WITHOUT_EVENT: Final = """
+    SELECT DISTINCT u.tenant, u.handle FROM draft_used AS u
+    JOIN drafts AS d ON d.tenant = u.tenant AND d.handle = u.handle
+    WHERE u.kind = 'event' AND NOT EXISTS (SELECT 1 FROM preference_events AS e
+        WHERE e.tenant = u.tenant AND e.handle = u.id AND e.sequence = u.version)
+"""
+_VOID: Final = """
+    UPDATE approvals SET state = 'void' WHERE state IN ('pending', 'approved') AND NOT EXISTS (SELECT 1 FROM drafts AS d
+        WHERE d.tenant = approvals.tenant AND d.job = approvals.handle AND d.step = 'approval')
+"""
 _drafts: Final = sa.table("drafts", sa.column("tenant"), sa.column("handle"))
 _used: Final = sa.table("draft_used", sa.column("tenant"), sa.column("handle"))
 
 
 def drop_orphans(connection: sa.Connection) -> int:
-    """Erase the drafts of which a record is not there, and give how many those were."""
+    """Erase the drafts of which a record is not there, and give how many; no action waits on without its text."""
     if not sa.inspect(connection).has_table("draft_used"):
         return 0
-    queries = [_WITHOUT_FACT] + ([_WITHOUT_MEMORY] if any_here(connection) else [])
+    queries = [_WITHOUT_FACT, _WITHOUT_EVENT] + ([_WITHOUT_MEMORY] if any_here(connection) else [])
     gone = {tuple(row) for query in queries for row in connection.exec_driver_sql(query)}
     for build in (_without_drafts, _without_used):
         change(connection, _HANDLE, sorted(gone), build)
+    if sa.inspect(connection).has_table("approvals"):
+        connection.exec_driver_sql(_VOID)
     return len(gone)
 
 

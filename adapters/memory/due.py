@@ -27,8 +27,8 @@ class Due:
     `before` is what it revoked already, None where it is here for the first time; `freed` are
     the items that it left then and may take now. What was accepted after `cut_off` stays.
     What has expired is told by `at_us`, the time of the revoke. `chained` are the targets that
-    it has named among the chains by now, and `changed` the scopes in which chains were handed
-    out until then.
+    it has named among the chains by now, `keyed` those among events and candidates, and `changed`
+    the scopes in which any of them were handed out until then.
     """
 
     order: EraseOrder
@@ -37,6 +37,7 @@ class Due:
     before: Found | None = None
     freed: frozenset[str] = frozenset()
     chained: int = 0
+    keyed: int = 0
     changed: frozenset[Scope] = frozenset()
 
     @property
@@ -74,13 +75,17 @@ class Due:
     @property
     def told(self) -> int:
         """How many targets the job has named already."""
-        return self.told_before + self.chained
+        return self.told_before + self.chained + self.keyed
 
-    def outcome(self, revision: int, *, more: int, changed: bool) -> Row:
-        """Give the row of `source_revocations`: the revision rises where a record changed."""
+    def outcome(self, revision: int, *, more: int, changed: bool, repointed: int = 0) -> Row:
+        """Give the row of `source_revocations`: the revision rises where a record changed.
+
+        `repointed` are the facts that stay by another source, besides those of before.
+        """
         if self.before is not None and not changed:
             revision = self.before.revision
-        return self.job, self.cut_off, revision, self.told + more, 0
+        stayed = 0 if self.before is None else int(self.before.repointed)
+        return self.job, self.cut_off, revision, self.told + more, stayed + repointed
 
     def takes(self, item: str) -> bool:
         """Tell whether an item goes now."""

@@ -52,13 +52,10 @@ class Database(Protocol):
         """Set a new connection up, and make the tables where there are none."""
 
     def begin(self, connection: sa.Connection, wait_ms: int) -> None:
-        """Begin a transaction, or set its limits."""
+        """Begin a transaction, or set its limits and, from the option `tenants`, whose rows it is about."""
 
     def lock(self, connection: sa.Connection, tenants: Collection[str]) -> None:
         """Keep other writers of these tenants out until the transaction ends."""
-
-    def show(self, connection: sa.Connection, tenants: Collection[str]) -> None:
-        """Say whose rows a transaction is about, where the database hides those of others from a bound role."""
 
     def empty_log(self, engine: sa.Engine) -> bool:
         """Empty the log that still holds what was overwritten; False where that has to wait."""
@@ -126,11 +123,11 @@ def writing(
     what brings a restored database up to date.
     """
     database = database_of(engine)
+    limits = {"wait_ms": wait_ms, "call_ms": call_ms, "any_epoch": any_epoch, "tenants": tenants}
     with translated(database), engine.connect() as connection:
-        connection.execution_options(wait_ms=wait_ms, call_ms=call_ms, any_epoch=any_epoch, **database.WRITING)
+        connection.execution_options(**limits, **database.WRITING)
         with connection.begin():
             database.lock(connection, tenants)
-            database.show(connection, tenants)
             yield connection
 
 
@@ -138,14 +135,13 @@ def writing(
 def reading(engine: sa.Engine, tenants: Collection[str] = (), *, wait_ms: int = BUSY_MS) -> Iterator[sa.Connection]:
     """Open one transaction that reads a single state and keeps no writer waiting.
 
-    `tenants` are those whose rows are asked for: a role that row-level security binds sees one tenant's, and of none
-    where it is not named.
+    `tenants` are those whose rows are asked for: a role that row-level security binds sees one tenant's, and raises
+    `Permanent` where it asks for rows of none or of more.
     """
     database = database_of(engine)
     with translated(database), engine.connect() as connection:
-        connection.execution_options(wait_ms=wait_ms, **database.READING)
+        connection.execution_options(wait_ms=wait_ms, tenants=tenants, **database.READING)
         with connection.begin():
-            database.show(connection, tenants)
             yield connection
 
 

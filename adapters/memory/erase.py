@@ -7,7 +7,7 @@ before a row goes, in the same transaction. What is counted is what the statemen
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,10 +16,13 @@ from adapters.memory import prints
 from adapters.memory.batch import look_up, raise_numbers
 from adapters.memory.chains import erase as chains
 from adapters.memory.chains.named import KIND as CHAINS
+from adapters.memory.due import revocations
 from adapters.memory.facts import high_water_mac, scope_of
+from adapters.memory.keyed import erase as keyed
+from adapters.memory.keyed.named import KINDS
 from adapters.memory.selection import HANDLE, Handle, exactly
 from adapters.memory.tables import KIND, fact_high_water, facts
-from orchestrator import Clock, Erased, EraseOrder, Gate, Residual
+from orchestrator import Clock, Erased, EraseOrder, Gate, Residual, SelectorKind
 
 
 def erase(
@@ -29,17 +32,33 @@ def erase(
 
     `residuals` are left of every record that goes.
     """
-    of_facts, of_chains = _facts(connection, gate, orders), chains.erase(connection, clock, orders)
+    parts = (
+        _facts(connection, gate, orders),
+        chains.erase(connection, clock, orders),
+        keyed.erase(connection, gate, orders),
+    )
     prints.drop(connection, orders)
+    stayed = _told_elsewhere(connection, orders)
     return [
-        Erased(
-            erased=one.erased + other.erased,
-            already_absent=one.already_absent + other.already_absent,
-            extra=other.extra,
-            residuals=residuals if one.erased or other.erased else frozenset(),
-        )
-        for one, other in zip(of_facts, of_chains, strict=True)
+        _together(some, residuals, stayed.intersection({str(order.job)}))
+        for order, some in zip(orders, zip(*parts, strict=True), strict=True)
     ]
+
+
+def _told_elsewhere(connection: sa.Connection, orders: Sequence[EraseOrder]) -> frozenset[str]:
+    """Name the jobs that forgot a source and left facts that another has told."""
+    made = revocations(connection, {str(o.job) for o in orders if o.selector.kind is SelectorKind.SOURCE})
+    return frozenset(job for job, row in made.items() if row.repointed)
+
+
+def _together(parts: Sequence[Erased], residuals: frozenset[Residual], stayed: Collection[str]) -> Erased:
+    erased = sum(part.erased for part in parts)
+    return Erased(
+        erased=erased,
+        already_absent=sum(part.already_absent for part in parts),
+        extra=sum(part.extra for part in parts),
+        residuals=(residuals if erased else frozenset()) | ({Residual.TOLD_ELSEWHERE} if stayed else frozenset()),
+    )
 
 
 def _facts(connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder]) -> list[Erased]:
@@ -55,7 +74,7 @@ def _facts(connection: sa.Connection, gate: Gate, orders: Sequence[EraseOrder]) 
         mine = gone.intersection(of_order)
         gone -= mine
         present = sum(1 for handle in of_order if handle in left)
-        asked = sum(1 for target in order.targets if target.kind != CHAINS)
+        asked = sum(1 for target in order.targets if target.kind != CHAINS and target.kind not in KINDS)
         answers.append(Erased(erased=len(mine), already_absent=asked - len(mine) - present))
     return answers
 

@@ -11,11 +11,10 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from adapters.memory.batch import columns, look_up, raise_numbers
-from adapters.memory.confirmation import confirmation, is_used, said_in, use
-from adapters.memory.sources import origin_of
+from adapters.memory.gate import pass_gate
 from adapters.memory.tables import USER_WIDE, fact_high_water, fact_revisions, facts
-from adapters.memory.tombstones import LocalTombstones
-from orchestrator import Gate, GateRefused, InvalidRequest, Scope, Selector, SelectorKind, Write
+from adapters.memory.versions import KeyState, Newest
+from orchestrator import Gate, InvalidRequest, Scope, Selector, SelectorKind
 
 MAX_VALUE: Final = 2000
 SCOPE: Final = columns(tenant=str, user_id=str, project=str)
@@ -44,24 +43,28 @@ def put(
     expires: float,
     confirmed: bool,
     user_statement: bool,
+    said_at: Scope | None = None,
+    expected_version: int | None = None,
 ) -> int:
-    """Ask the gate, replace the active version, raise the revision: all of it in the caller's transaction."""
+    """Ask the gate, replace the active version, raise the revision: all of it in the caller's transaction.
+
+    Nobody else writes in it, so what is compared with `expected_version` is what is replaced.
+    """
     check(key, value, source, expires)
-    _pass_gate(connection, gate, scope, key, value, source, user_statement=user_statement)
-    f, place = facts.c, place_of(scope)
-    of_key = (f.tenant == scope.tenant, f.user_id == scope.user, f.project == place["project"], f.key == key)
-    last = connection.execute(
-        sa.select(f.fact_id, f.version).where(*of_key).order_by(f.version.desc()).limit(1)
-    ).first()
-    stored = last.version if last is not None else 0
-    version: int = max(stored, high_water(connection, gate, scope, key)) + 1
-    connection.execute(facts.update().where(*of_key, f.active == 1).values(active=0, state="replaced"))
+    pass_gate(connection, gate, scope, key, value, source, user_statement=user_statement, said_at=said_at)
+    last = newest(connection, gate, scope, key)
+    if expected_version is not None:
+        last.expect(expected_version)
+    version = last.version + 1
+    connection.execute(
+        facts.update().where(*_of_key(scope, key), facts.c.active == 1).values(active=0, state="replaced")
+    )
     connection.execute(
         facts.insert().values(
-            **place,
+            **place_of(scope),
             key=key,
             version=version,
-            fact_id=last.fact_id if last is not None else str(uuid4()),
+            fact_id=last.fact_id,
             value=value,
             source=source,
             confirmed=int(confirmed),
@@ -110,6 +113,22 @@ def store_revisions(connection: sa.Connection, raised: Mapping[Scope, int]) -> N
     raise_numbers(connection, fact_revisions, [(*place_of(scope).values(), rev) for scope, rev in raised.items()])
 
 
+def newest(connection: sa.Connection, gate: Gate, scope: Scope, key: str) -> Newest:
+    """Tell where a key of exactly this scope stands."""
+    f = facts.c
+    query = sa.select(f.fact_id, f.version, f.active, f.state).where(*_of_key(scope, key))
+    last = connection.execute(query.order_by(f.version.desc()).limit(1)).first()
+    erased = high_water(connection, gate, scope, key)
+    if last is None:
+        state = KeyState.ERASED if erased else KeyState.NONE
+        return Newest(version=erased, state=state, fact_id=str(uuid4()))
+    if last.active and last.version > erased:
+        state = KeyState.ACTIVE
+    else:
+        state = KeyState.REVOKED if last.state == "revoked" else KeyState.ERASED
+    return Newest(version=max(last.version, erased), state=state, fact_id=last.fact_id)
+
+
 def high_water(connection: sa.Connection, gate: Gate, scope: Scope, key: str) -> int:
     """Give the highest version of a key that was ever erased."""
     mac = high_water_mac(gate, scope, key)
@@ -133,8 +152,21 @@ def scope_of(tenant: str, user: str, project: str) -> Scope:
 
 def check(key: str, value: str, source: str, expires: float) -> None:
     """Raise `InvalidRequest`, a `ValueError`, for what may not be stored. Never repeats the value."""
-    Selector(kind=SelectorKind.KEY, value=key)  # what no selector could name is never stored
+    check_names(key, source)
+    check_value(value)
+    if math.isnan(expires):
+        message = "expires must be a number of seconds"
+        raise InvalidRequest(message, field="expires")
+
+
+def check_names(key: str, source: str) -> None:
+    """Raise `InvalidRequest` for a key or source that no selector could name: such a thing is never stored."""
+    Selector(kind=SelectorKind.KEY, value=key)
     Selector(kind=SelectorKind.SOURCE, value=source)
+
+
+def check_value(value: str) -> None:
+    """Raise `InvalidRequest` for a value that may not be stored. Never repeats it."""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_VALUE:
         raise InvalidRequest(f"value must be a text of 1 to {MAX_VALUE} characters", field="value")
     try:
@@ -145,26 +177,14 @@ def check(key: str, value: str, source: str, expires: float) -> None:
     if "\0" in value:
         message = "value must not hold a NUL character, which PostgreSQL cannot store"
         raise InvalidRequest(message, field="value")
-    if math.isnan(expires):
-        message = "expires must be a number of seconds"
-        raise InvalidRequest(message, field="expires")
+
+
+def _of_key(scope: Scope, key: str) -> tuple[sa.ColumnElement[bool], ...]:
+    f, place = facts.c, place_of(scope)
+    return f.tenant == scope.tenant, f.user_id == scope.user, f.project == place["project"], f.key == key
 
 
 def _revisions(given: sa.FromClause) -> sa.Select[Any]:
     r, o = fact_revisions.c, given.c
     here = (r.tenant == o.tenant) & (r.user_id == o.user_id) & (r.project == o.project)
     return sa.select(fact_revisions).select_from(given.join(fact_revisions, here))
-
-
-def _pass_gate(
-    connection: sa.Connection, gate: Gate, scope: Scope, key: str, value: str, source: str, *, user_statement: bool
-) -> None:
-    origin = origin_of(connection, scope, source)
-    said = confirmation(gate, scope, source, key)
-    fresh = user_statement and said_in(connection, scope, source) and not is_used(connection, said)
-    write = Write(scope=scope, key=key, text=value, origin=origin, confirmed=fresh)
-    refusal = gate.decide(write, LocalTombstones(connection))
-    if refusal is not None:
-        raise GateRefused(refusal)
-    if fresh:
-        use(connection, said)

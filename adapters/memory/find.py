@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from adapters.memory.batch import columns, look_up
 from adapters.memory.chains import find as chains
+from adapters.memory.keyed import find as keyed
+from adapters.memory.keyed.named import KINDS
 from adapters.memory.selection import Place, Query, accepted_at, look_up_named
 from adapters.memory.tables import KIND, facts, revocation_targets, source_revocations
 from orchestrator import MAX_PAGE, EraseOrder, Holding, InvalidRequest, SelectorKind, Target
@@ -25,11 +27,14 @@ def find(connection: sa.Connection, orders: Sequence[EraseOrder]) -> list[Holdin
     """
     wanted = _wanted(connection, orders)
     pages: list[list[Target]] = [[] for _ in orders]
-    places = [n for n, lists in enumerate(wanted) if lists and not chains.is_place(orders[n].cursor)]
+    beside = [chains.is_place(order.cursor) or keyed.is_place(order.cursor) for order in orders]
+    places = [n for n, lists in enumerate(wanted) if lists and not beside[n]]
     asked = [orders[number] for number in places]
     for number, fact_id, version in look_up_named(connection, asked, _QUERIES[connection.dialect.name], after=_place):
         pages[places[number]].append(Target(kind=KIND, id=fact_id, version=version))
-    chains.add(connection, [(order, page) for order, page, lists in zip(orders, pages, wanted, strict=True) if lists])
+    filling = [(order, page) for order, page, lists in zip(orders, pages, wanted, strict=True) if lists]
+    chains.add(connection, [(order, page) for order, page in filling if not keyed.is_place(order.cursor)])
+    keyed.add(connection, filling)
     return [_page(targets) for targets in pages]
 
 
@@ -58,8 +63,9 @@ def _page(targets: Sequence[Target]) -> Holding:
     page, more = tuple(targets[:MAX_PAGE]), targets[MAX_PAGE:]
     if not more:
         return Holding(targets=page)
-    facts_are_next = more[0].kind == KIND
-    return Holding(targets=page, cursor=f"{page[-1].id}@{page[-1].version}" if facts_are_next else chains.after(page))
+    if more[0].kind == KIND:
+        return Holding(targets=page, cursor=f"{page[-1].id}@{page[-1].version}")
+    return Holding(targets=page, cursor=keyed.after(page) if more[0].kind in KINDS else chains.after(page))
 
 
 def _of_order(asked: sa.FromClause, condition: sa.ColumnElement[bool], *found: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory import marking
+from adapters.memory import marking, repoint
 from adapters.memory.batch import Answer, Found, as_table, change, columns, insert_or_replace, read_in_parts, run
 from adapters.memory.due import ID, Due, left_of, taken
 from adapters.memory.facts import revisions, scope_of, store_revisions
@@ -43,6 +43,8 @@ class _Revocation:
         self._connection, self._gate, self._due = connection, gate, due
         self._items = as_table(connection.dialect.name, ID)
         self._going = taken(due, self._items)
+        self._stayed = set[marking.Key]()
+        self._successors: list[Found] = []
 
     def run(self) -> None:
         due = self._due
@@ -52,6 +54,7 @@ class _Revocation:
             keep(self._connection, ((due.order.scope.tenant, due.job, mark) for mark in marks))
         changed = {*due.changed, *self._changed()} if due.raises else set[Scope]()
         self._run(self._blanking())
+        repoint.put_again(self._connection, self._gate, self._successors)
         scopes = {*due.asked, *changed}
         known = revisions(self._connection, scopes)
         revision = known.get(due.order.scope, 0)
@@ -59,7 +62,7 @@ class _Revocation:
             revision = max(known.values(), default=0) + 1
             store_revisions(self._connection, dict.fromkeys(scopes, revision))
         more = self._told() - due.told
-        row = due.outcome(revision, more=more, changed=bool(changed))
+        row = due.outcome(revision, more=more, changed=bool(changed), repointed=len(self._stayed))
         insert_or_replace(self._connection, source_revocations, [row])
 
     def _keep_left(self) -> None:
@@ -105,7 +108,17 @@ class _Revocation:
         leaving = self._leaving() if kind in marking.TOLD else ()
         for part in self._read(sa.select(facts).where(self._going, _LIVE)):
             told = marking.told(self._connection, part if kind in marking.TOLD else (), leaving, self._expired(part))
-            yield marking.of_records(self._gate, told, due, part, leaving)
+            stays = self._standing(part)
+            self._stayed |= stays.told_twice(part)
+            self._successors += stays.successors(part)
+            yield marking.of_records(self._gate, told, due, part, leaving, stays)
+
+    def _standing(self, part: Sequence[Found]) -> repoint.Standing:
+        order = self._due.order
+        if order.selector.kind is not SelectorKind.SOURCE:
+            return repoint.NOTHING
+        sources = {order.scope.tenant: [str(order.selector.value)]}
+        return repoint.standing(self._connection, self._gate, part, sources=sources, at_us=self._due.at_us)
 
     def _marks_of_sources(self) -> Iterator[Iterable[Tombstone]]:
         s, scope = accepted_sources.c, self._due.order.scope

@@ -13,8 +13,16 @@ import sqlalchemy as sa
 from adapters.memory.batch import Build, Found, columns, look_up
 from adapters.memory.due import Due
 from adapters.memory.facts import scope_of
+from adapters.memory.repoint import NOTHING, Standing, text_of
 from adapters.memory.selection import Handle
-from adapters.memory.tables import USER_WIDE, accepted_sources, facts, source_ancestry
+from adapters.memory.tables import (
+    USER_WIDE,
+    accepted_sources,
+    fact_candidates,
+    facts,
+    preference_events,
+    source_ancestry,
+)
 from adapters.memory.texts import Elsewhere, elsewhere
 from orchestrator import Gate, Scope, SelectorKind, Tombstone, distinctive_tokens
 
@@ -94,9 +102,17 @@ def of_sources(gate: Gate, due: Due, sources: Iterable[str]) -> Iterator[Tombsto
 
 
 def of_records(
-    gate: Gate, around: Told, due: Due, live: Iterable[Found], leaving: Collection[Handle]
+    gate: Gate,
+    around: Told,
+    due: Due,
+    live: Iterable[Found],
+    leaving: Collection[Handle],
+    stays: Standing = NOTHING,
 ) -> Iterator[Tombstone]:
-    """Make the tombstones of records whose text is still there; `leaving` are all that leave by then."""
+    """Make the tombstones of records whose text is still there; `leaving` are all that leave by then.
+
+    A text that `stays` by another source is not marked where a source is forgotten.
+    """
     kind, staying = due.order.selector.kind, dict[Scope, frozenset[str]]()
     if kind is SelectorKind.SUBJECT:
         return
@@ -104,7 +120,8 @@ def of_records(
         scope = scope_of(row.tenant, row.user_id, row.project)
         # What has expired may be told again by a new message, in the same words: its cut-off is its own source's.
         cut_off = around.positions[row.tenant, row.source] if kind is SelectorKind.EXPIRED else due.cut_off
-        if kind is not SelectorKind.EXPIRED:
+        of_source = kind is SelectorKind.SOURCE
+        if kind is not SelectorKind.EXPIRED and not (of_source and text_of(row) in stays):
             yield gate.for_text(scope, row.key, row.value, cut_off)
         if kind not in TOLD:
             continue
@@ -138,20 +155,17 @@ def _blocked(scope: Scope, around: Asked) -> Sequence[Scope]:
 
 
 def _projects(connection: sa.Connection, scopes: Collection[Scope]) -> Mapping[Scope, Collection[str]]:
-    used, heard = (_by_scope(connection, scopes, build) for build in (_projects_of_facts, _projects_of_sources))
-    return {scope: {*used.get(scope, ()), *heard.get(scope, ())} for scope in scopes}
+    used = _by_scope(connection, scopes, _projects_in_use)
+    return {scope: set(used.get(scope, ())) for scope in scopes}
 
 
-def _projects_of_facts(given: sa.FromClause) -> sa.Select[Any]:
-    f, o = facts.c, given.c
-    here = (f.tenant == o.tenant) & (f.user_id == o.user_id)
-    return sa.select(o.number, f.project).select_from(given.join(facts, here)).distinct()
-
-
-def _projects_of_sources(given: sa.FromClause) -> sa.Select[Any]:
-    s, o = accepted_sources.c, given.c
-    here = (s.tenant == o.tenant) & (s.user_id == o.user_id)
-    return sa.select(o.number, s.project).select_from(given.join(accepted_sources, here)).distinct()
+def _projects_in_use(given: sa.FromClause) -> sa.CompoundSelect[Any]:
+    o = given.c
+    parts = []
+    for table in (facts, preference_events, fact_candidates, accepted_sources):
+        here = (table.c.tenant == o.tenant) & (table.c.user_id == o.user_id)
+        parts.append(sa.select(o.number, table.c.project).select_from(given.join(table, here)))
+    return sa.union(*parts)
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.memory.engine import reading, writing
-from adapters.memory.tables import facts
+from adapters.memory.tables import fact_candidates, facts, preference_events, preferences
 from orchestrator import AdapterContext, ScrubReport, sqlite_files
 
 WAIT_MS: Final = 5_000
@@ -86,8 +86,9 @@ class SourceFiles(DatabaseFiles):
     def live_values(self) -> Iterator[bytes]:
         """Give the texts of all live records, as the file holds them."""
         with reading(self._engine) as connection:
-            values = sa.select(facts.c.value).where(facts.c.value.is_not(None))
-            yield from (str(value).encode() for (value,) in connection.execute(values))
+            for value in (table.c.value for table in (facts, preference_events, preferences, fact_candidates)):
+                values = sa.select(value).where(value.is_not(None))
+                yield from (str(text).encode() for (text,) in connection.execute(values))
             for table in _OTHERS:
                 if sa.inspect(connection).has_table(table):
                     texts = connection.exec_driver_sql(f"SELECT text FROM {table}")  # noqa: S608 - names of ours

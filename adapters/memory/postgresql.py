@@ -39,7 +39,8 @@ PATIENCE: Final[Mapping[str, int]] = {
     "tcp_user_timeout": 20_000,
 }
 LIMITS: Final = (
-    "SELECT set_config('lock_timeout', %(locks)s, true), set_config('statement_timeout', %(statements)s, true)"
+    "SELECT set_config('lock_timeout', %(locks)s, true), set_config('statement_timeout', %(statements)s, true),"
+    " set_config('expunge.tenant', %(tenant)s, true), set_config('row_security', %(rows)s, true)"
 )
 # Two halves, as PostgreSQL keeps them apart from the one number of a tenant's lock.
 _TABLES: Final = (0x6578_7075, 0x6E67_6521)
@@ -49,6 +50,11 @@ _VERSIONS: Final = "CREATE TABLE memory_schema (version bigint PRIMARY KEY)"
 _LOCKED: Final = frozenset({"55P03", "40P01", "40001"})  # lock timeout, deadlock, serialization
 _UNREACHABLE: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "53300"})  # shutdown, start, idle, connections
 _UNSOUND: Final = frozenset({"XX001", "XX002"})
+_NO_RIGHT: Final = frozenset({"42501", "3F000"})  # a privilege or a policy, no schema that may be used
+_UNGRANTED: Final = (
+    "The database does not let this role do that: let the owner of the tables open them, then run"
+    " `expunge memory grant` with the owner's URL."
+)
 _OUT_OF_TIME: Final = "57014"
 _LIMIT: Final = "54"
 
@@ -79,27 +85,35 @@ def prepare(driver: psycopg.Connection[Any]) -> None:
 
 
 def begin(connection: sa.Connection, wait_ms: int) -> None:
-    """Bound every statement of a transaction, and its waits for locks a little shorter, so that both are told apart."""
-    call_ms = int(connection.get_execution_options().get("call_ms", 0))
-    connection.exec_driver_sql(LIMITS, limits(wait_ms, call_ms))
+    """Bound every statement of a transaction, and its waits for locks a little shorter, so that both are told apart.
+
+    The policies of the tables are told its tenant, if it has exactly one; any other is told to them by nobody, though
+    the session may have been left with one.
+    """
+    options = connection.get_execution_options()
+    tenants = set(options.get("tenants", ()))
+    tenant = tenants.pop() if len(tenants) == 1 else ""
+    connection.exec_driver_sql(LIMITS, limits(wait_ms, int(options.get("call_ms", 0)), tenant))
 
 
-def limits(wait_ms: int, call_ms: int = 0) -> dict[str, str]:
-    """Give the parameters of `LIMITS`; a limit of 0 would be none."""
-    return {"locks": str(max(1, wait_ms * 9 // 10)), "statements": str(max(1, wait_ms, call_ms))}
+def limits(wait_ms: int, call_ms: int = 0, tenant: str = "") -> dict[str, str]:
+    """Give the parameters of `LIMITS`; a limit of 0 would be none, and an empty tenant is none.
+
+    Without a tenant, PostgreSQL refuses whatever a policy would hide rows from: what is hidden must never be taken for
+    what is not there.
+    """
+    return {
+        "locks": str(max(1, wait_ms * 9 // 10)),
+        "statements": str(max(1, wait_ms, call_ms)),
+        "tenant": tenant,
+        "rows": "on" if tenant else "off",
+    }
 
 
 def lock(connection: sa.Connection, tenants: Collection[str]) -> None:
     """Take the locks of the tenants, in ascending order: two writers with the same tenants never cross."""
     numbers = sorted({_number(tenant) for tenant in tenants})
     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(number) FROM unnest(%s::bigint[]) AS number", (numbers,))
-
-
-def show(connection: sa.Connection, tenants: Collection[str]) -> None:
-    """Name the tenant to the policies of the tables, for this transaction alone; more than one are named to none."""
-    if len(set(tenants)) == 1:
-        (tenant,) = set(tenants)
-        connection.exec_driver_sql("SELECT set_config('expunge.tenant', %s, true)", (tenant,))
 
 
 def empty_log(_engine: sa.Engine) -> bool:
@@ -118,6 +132,8 @@ def translate(error: BaseException | None) -> Exception:
         return StoreUnreachable()
     if state in _UNSOUND:
         return Permanent("The database is not sound.", code=ErrorCode.STORE_REFUSED)
+    if state in _NO_RIGHT:
+        return Permanent(_UNGRANTED, code=ErrorCode.STORE_REFUSED)
     if state is not None and state.startswith(_LIMIT):
         return Permanent("A name is longer than this database can index.", code=ErrorCode.STORE_REFUSED)
     return Transient("The store refused the call.", code=ErrorCode.STORE_REFUSED)

@@ -1,8 +1,8 @@
 """Revoking: targets, blank values, revisions and tombstones of a whole batch in one transaction.
 
 Principles: the row in `source_revocations` is the proof that a job was here, and a repeat
-answers from what was written then. Chains of memories go in the same transaction
-(`chains.revoke`). What a hold covers is left as it is and written down, and taken when an
+answers from what was written then. Chains of memories, events and candidates go in the same
+transaction (`chains.revoke`, `keyed.revoke`). What a hold covers is left as it is and written down, and taken when an
 order comes that does not hold it any more. Everything that needs a text of a fact happens
 before it is overwritten. Each order of a batch is answered as if those before it had been
 committed: of two that name one record, the first revokes it.
@@ -10,6 +10,7 @@ committed: of two that name one record, the first revokes it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +18,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from adapters.memory import large, marking, prints
+from adapters.memory import large, marking, prints, repoint
 from adapters.memory.answers import answers, reached
 from adapters.memory.batch import Found, Row, change, columns, insert_all, insert_or_replace
 from adapters.memory.chains import revoke as chains
@@ -25,6 +26,7 @@ from adapters.memory.due import Due, of_orders, records
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
 from adapters.memory.instant import micros
+from adapters.memory.keyed import revoke as keyed
 from adapters.memory.prints import Fingerprinter
 from adapters.memory.selection import HANDLE, Handle, handle_of
 from adapters.memory.tables import KIND, facts, revocation_left, revocation_targets, source_revocations
@@ -48,6 +50,11 @@ class _Going:
     sources: Sequence[str]
 
     @property
+    def is_of_source(self) -> bool:
+        """Whether a source is forgotten: a fact stays where another has told it."""
+        return self.due.order.selector.kind is SelectorKind.SOURCE
+
+    @property
     def changed(self) -> Mapping[Scope, None]:
         """Scopes in which a reading changes, each once: the one that was asked for among them."""
         if not self.due.raises:
@@ -66,6 +73,7 @@ class _Batch:
     left: list[Row] = field(default_factory=list)
     freed: list[Row] = field(default_factory=list)
     tombstones: list[tuple[str, str, Tombstone]] = field(default_factory=list)
+    successors: list[Found] = field(default_factory=list)
 
 
 def revoke(
@@ -83,7 +91,7 @@ def revoke(
     has expired is told by `at`. `by` makes the fingerprints by which files are looked through later.
     """
     places = [reached(order) for order in orders]
-    due = chains.take(connection, of_orders(connection, orders, micros(at)))
+    due = keyed.take(connection, chains.take(connection, of_orders(connection, orders, micros(at))))
     if by is not None:
         for each in due:
             prints.keep(connection, by, chains.texts(connection, each))
@@ -91,6 +99,7 @@ def revoke(
         for each in due:
             large.revoke(connection, gate, each)
     chains.mark(connection, gate, due)
+    keyed.mark(connection, gate, due, by)
     told = answers(connection, orders, places)
     return told if by is None else prints.with_prints(connection, orders, told)
 
@@ -108,7 +117,7 @@ def _by_lists(
     going = [_going(each, named, owned, gone) for each, named in zip(due, rows, strict=True)]
     if by is not None:
         prints.keep_facts(connection, by, gone)
-    _write(connection, _come_to(connection, gate, going), gone)
+    _write(connection, gate, _come_to(connection, gate, going), gone)
     return True
 
 
@@ -135,17 +144,31 @@ def _come_to(connection: sa.Connection, gate: Gate, going: Sequence[_Going]) -> 
     expired = [row for each in going if not each.due.raises for row in each.live]
     told = marking.told(connection, telling, {handle_of(row) for each in going for row in each.rows}, expired)
     known = revisions(connection, {each.due.order.scope for each in going}.union(*(e.changed for e in going)))
+    stays = _standing(connection, gate, going)
     batch, leaving = _Batch(), set[Handle]()
     for each in going:
         leaving_now = leaving.union(map(handle_of, each.rows))
         job, tenant = each.due.job, each.due.order.scope.tenant
-        marks = [*_of_request(gate, asked, each), *marking.of_records(gate, told, each.due, each.live, leaving_now)]
+        of_records = marking.of_records(gate, told, each.due, each.live, leaving_now, stays)
+        marks = [*_of_request(gate, asked, each), *of_records]
         if not each.due.raises:
             marks += marking.of_expired(gate, _last_positions(told, each.live))
         batch.tombstones += ((tenant, job, mark) for mark in marks)
         leaving.update(map(handle_of, each.live))
-        _note(batch, known, each)
+        _note(batch, known, each, stays if each.is_of_source else repoint.NOTHING)
     return batch
+
+
+def _standing(connection: sa.Connection, gate: Gate, going: Sequence[_Going]) -> repoint.Standing:
+    """Read what stays of the facts that go by their sources; what any order of the batch takes does not."""
+    of_sources = [each for each in going if each.is_of_source]
+    live = [row for each in of_sources for row in each.live]
+    taken = {handle_of(row) for each in going for row in each.rows}
+    sources = defaultdict[str, set[str]](set)
+    for each in of_sources:
+        sources[each.due.order.scope.tenant].add(str(each.due.order.selector.value))
+    at_us = max((each.due.at_us for each in of_sources), default=0)
+    return repoint.standing(connection, gate, live, sources=sources, going=taken, at_us=at_us)
 
 
 def _of_request(gate: Gate, asked: marking.Asked, going: _Going) -> Sequence[Tombstone]:
@@ -163,22 +186,25 @@ def _last_positions(told: marking.Told, rows: Sequence[Found]) -> Mapping[markin
     return last
 
 
-def _note(batch: _Batch, known: dict[Scope, int], going: _Going) -> None:
+def _note(batch: _Batch, known: dict[Scope, int], going: _Going, stays: repoint.Standing) -> None:
     due, scope = going.due, going.due.order.scope
     if going.changed:
         # Scopes that change together rise to one number above all of theirs.
         raised = dict.fromkeys(going.changed, max(known.get(place, 0) for place in going.changed) + 1)
         known.update(raised)
         batch.raised.update(raised)
-    batch.jobs.append(due.outcome(known.get(scope, 0), more=len(going.rows), changed=bool(going.changed)))
+    stayed, changed = len(stays.told_twice(going.live)), bool(going.changed)
+    batch.jobs.append(due.outcome(known.get(scope, 0), more=len(going.rows), changed=changed, repointed=stayed))
+    batch.successors += stays.successors(going.live)
     numbered = enumerate(going.rows, due.told + 1)
     batch.targets += ((due.job, n, KIND, row.fact_id, row.version) for n, row in numbered)
     batch.left += ((due.job, item) for item in sorted(going.left))
     batch.freed += ((due.job, item) for item in sorted(due.freed))
 
 
-def _write(connection: sa.Connection, batch: _Batch, gone: set[Handle]) -> None:
+def _write(connection: sa.Connection, gate: Gate, batch: _Batch, gone: set[Handle]) -> None:
     change(connection, HANDLE, sorted(gone), _blank)
+    repoint.put_again(connection, gate, batch.successors)
     store_revisions(connection, batch.raised)
     insert_or_replace(connection, source_revocations, batch.jobs)
     insert_all(connection, revocation_targets, batch.targets)

@@ -13,6 +13,7 @@ import typer
 from adapters.memory.adapter import MemoryAdapter
 from adapters.memory.sources import SourceKind
 from adapters.memory.store import MemoryStore
+from adapters.memory.versions import VersionConflict
 from orchestrator import ErasureError, InvalidRequest, Refused, Scope
 
 EXIT_FAILED: Final = 1
@@ -24,7 +25,7 @@ Kind = Annotated[SourceKind, typer.Option(help="What the source is, if it is new
 DerivedFrom = Annotated[list[str] | None, typer.Option(help="A source behind a new one; repeatable.")]
 Tenant = Annotated[str, typer.Option(help="Tenant.", show_default=False)]
 User = Annotated[str, typer.Option(help="User whose it is.", show_default=False)]
-State = Annotated[Path | None, typer.Option("--dir", help="State directory.")]
+State = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
@@ -39,14 +40,18 @@ def opened(state: Path | None) -> Iterator[MemoryAdapter]:
             yield adapter
         finally:
             adapter.close()
+    except VersionConflict as error:
+        typer.echo(f"expunge: {error} It is at version {error.version} ({error.state}).", err=True)
+        raise typer.Exit(EXIT_REFUSED) from None
     except Refused as error:
-        typer.echo(str(error), err=True)
+        typer.echo(f"expunge: {error}", err=True)
         raise typer.Exit(EXIT_REFUSED) from None
     except InvalidRequest as error:
-        typer.echo(str(error), err=True)
+        typer.echo(f"expunge: {error}", err=True)
         raise typer.Exit(EXIT_INVALID) from None
     except ErasureError as error:
-        typer.echo(f"the memory store cannot be used: {error} Is [adapters.memory] url right? ({error.code})", err=True)
+        told = f"the memory store cannot be used: {error} Is [adapters.memory] url right? ({error.code})"
+        typer.echo(f"expunge: {told}", err=True)
         raise typer.Exit(EXIT_FAILED) from None
 
 

@@ -56,7 +56,7 @@ def register(
             message = "This source id was already accepted with other data."
             raise Refused(message)
         return int(known.position)
-    position = _next_position(connection, scope.tenant)
+    position = next_position(connection, scope.tenant)
     place = {"tenant": scope.tenant, "source_id": source}
     connection.execute(accepted_sources.insert().values(**place, **owner, position=position, accepted_at_us=at_us))
     insert_new(connection, source_ancestry, [(scope.tenant, source, ancestor) for ancestor in sorted(ancestors)])
@@ -86,9 +86,16 @@ def ancestors_of(connection: sa.Connection, tenant: str, source: str) -> frozens
 
 
 def position_of(connection: sa.Connection, tenant: str) -> int:
-    """Give the position of the tenant's latest source, 0 before the first."""
+    """Give the position that the tenant has reached, 0 before the first source."""
     query = sa.select(tenant_positions.c.position).where(tenant_positions.c.tenant == tenant)
     return connection.scalar(query) or 0
+
+
+def next_position(connection: sa.Connection, tenant: str) -> int:
+    """Take the tenant's next position: whatever is accepted gets one, each its own."""
+    p = tenant_positions
+    row = insert_or_set(connection, p, {"tenant": tenant, "position": 1}, {"position": p.c.position + 1})
+    return int(row.position)
 
 
 def _closure(connection: sa.Connection, tenant: str, derived_from: Collection[str]) -> frozenset[str]:
@@ -98,9 +105,3 @@ def _closure(connection: sa.Connection, tenant: str, derived_from: Collection[st
 
 def _unknown(connection: sa.Connection, tenant: str, names: Collection[str]) -> bool:
     return any(row_of(connection, tenant, name) is None for name in names)
-
-
-def _next_position(connection: sa.Connection, tenant: str) -> int:
-    p = tenant_positions
-    row = insert_or_set(connection, p, {"tenant": tenant, "position": 1}, {"position": p.c.position + 1})
-    return int(row.position)

@@ -66,10 +66,6 @@ def lock(_connection: sa.Connection, _tenants: Collection[str]) -> None:
     """Do nothing: a write transaction has locked the whole file since its first line."""
 
 
-def show(_connection: sa.Connection, _tenants: Collection[str]) -> None:
-    """Do nothing: who opens the file sees all of it."""
-
-
 def empty_log(engine: sa.Engine) -> bool:
     """Empty the write-ahead log, which still holds what was overwritten; False while others use it."""
     with engine.connect() as connection:

@@ -8,14 +8,15 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import sqlalchemy as sa
-import structlog
 
 from adapters.memory import facts, sources
 from adapters.memory.engine import checkpoint, reading, writing
 from adapters.memory.facts import Fact
 from adapters.memory.forget import Forgotten, forget
+from adapters.memory.refused import counted
 from adapters.memory.sources import SourceKind
-from orchestrator import Clock, Gate, GateRefused, Refusal, Scope
+from adapters.memory.versions import check_version
+from orchestrator import Clock, Gate, Refusal, Scope
 
 
 class MemoryStore:
@@ -45,14 +46,10 @@ class MemoryStore:
         id that was accepted with other data.
         """
         at_us = round(self._clock.now().timestamp() * 1_000_000)
-        try:
-            with writing(self._engine, [scope.tenant]) as connection:
-                return sources.register(
-                    connection, self._gate, scope, source_id, kind=kind, derived_from=derived_from, at_us=at_us
-                )
-        except GateRefused as error:
-            self._note(error)
-            raise
+        with counted(self.refused), writing(self._engine, [scope.tenant]) as connection:
+            return sources.register(
+                connection, self._gate, scope, source_id, kind=kind, derived_from=derived_from, at_us=at_us
+            )
 
     def knows_source(self, scope: Scope, source_id: str) -> bool:
         """Tell whether this user has an accepted source of that id."""
@@ -78,22 +75,52 @@ class MemoryStore:
         Raises `GateRefused`, and `InvalidRequest` (a `ValueError`) for an empty key or source.
         """
         facts.check(key, value, source, expires)
-        try:
-            with writing(self._engine, [scope.tenant]) as connection:
-                return facts.put(
-                    connection,
-                    self._gate,
-                    scope,
-                    key,
-                    value,
-                    source,
-                    expires=expires,
-                    confirmed=confirmed,
-                    user_statement=user_statement,
-                )
-        except GateRefused as error:
-            self._note(error)
-            raise
+        with counted(self.refused), writing(self._engine, [scope.tenant]) as connection:
+            return facts.put(
+                connection,
+                self._gate,
+                scope,
+                key,
+                value,
+                source,
+                expires=expires,
+                confirmed=confirmed,
+                user_statement=user_statement,
+            )
+
+    def replace(
+        self,
+        scope: Scope,
+        key: str,
+        value: str,
+        source: str,
+        *,
+        expected_version: int,
+        expires: float = math.inf,
+        confirmed: bool = True,
+        user_statement: bool = False,
+    ) -> int:
+        """Store a new version of a key as `put` does, if the key is still at the version that was read.
+
+        `expected_version` is 0 where there is to be nothing of the key; what was erased is nothing, what was
+        revoked and is not erased yet is something. Raises `VersionConflict`, from which no repeat leads on: the
+        caller reads again and asks the user.
+        """
+        facts.check(key, value, source, expires)
+        check_version(expected_version)
+        with counted(self.refused), writing(self._engine, [scope.tenant]) as connection:
+            return facts.put(
+                connection,
+                self._gate,
+                scope,
+                key,
+                value,
+                source,
+                expires=expires,
+                confirmed=confirmed,
+                user_statement=user_statement,
+                expected_version=expected_version,
+            )
 
     def current(self, scope: Scope, now: float | None = None) -> list[Fact]:
         """Give the active, confirmed facts of exactly this scope that expire after `now`, by key."""
@@ -125,7 +152,3 @@ class MemoryStore:
             answer = forget(connection, scope, key)
         checkpoint(self._engine)
         return answer
-
-    def _note(self, error: GateRefused) -> None:
-        self.refused[error.refusal] += 1
-        structlog.get_logger().info("gate.refused", code=error.refusal.value)

@@ -44,7 +44,7 @@ def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
         yield str(CreateTable(source_epoch).compile(dialect=dialect))
         yield _FIRST_EPOCH
     if version < 5:  # noqa: PLR2004 - as above
-        for table in (preference_events, erased_events, preferences, fact_candidates):
+        for table in (preference_events, erased_events, preferences, fact_candidates, source_reaches):
             yield str(CreateTable(table).compile(dialect=dialect))
             for index in sorted(table.indexes, key=lambda i: str(i.name)):
                 yield str(CreateIndex(index).compile(dialect=dialect))
@@ -257,6 +257,16 @@ record_prints: Final = sa.Table(
 # A statement of a user confirms a key once.
 confirmations: Final = sa.Table(
     "confirmations", metadata, _text("tenant", key=True), _text("source_id", key=True), _text("key_mac", key=True)
+)
+
+# How far a statement was taken to reach, as the application read it: said once for each key, which is not told.
+source_reaches: Final = sa.Table(
+    "source_reaches",
+    metadata,
+    _text("tenant", key=True),
+    _text("source_id", key=True),
+    _text("key_mac", key=True),
+    _text("reach"),  # answer, task, project, user
 )
 
 # One row. A database that was put back has an older one than the control database, and serves nothing.

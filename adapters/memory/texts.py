@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from adapters.memory.batch import Found, as_table, read_in_parts
 from adapters.memory.facts import SCOPE, place_of, scope_of
 from adapters.memory.selection import Handle, handle_of
-from adapters.memory.tables import facts
+from adapters.memory.tables import facts, preference_events
 from orchestrator import Scope, candidate_tokens
 
 
@@ -54,8 +54,16 @@ def _note(found: Elsewhere, row: Found, wanted: defaultdict[Scope, set[str]], do
         found.staying[scope] |= tokens
 
 
-def _active_texts(given: sa.FromClause) -> sa.Select[Any]:
-    f, o = facts.c, given.c
+def _active_texts(given: sa.FromClause) -> sa.CompoundSelect[Any]:
+    """Read the active facts of scopes, and the events that are live: what leaves among those is marked by then."""
+    f, e, o = facts.c, preference_events.c, given.c
     here = (f.tenant == o.tenant) & (f.user_id == o.user_id) & (f.project == o.project) & (f.active == 1)
     columns = (f.tenant, f.user_id, f.project, f.fact_id, f.version, f.value)
-    return sa.select(*columns).select_from(given.join(facts, here))
+    stated = (e.tenant == o.tenant) & (e.user_id == o.user_id) & (e.project == o.project)
+    live = stated & (e.state == "live") & e.value.is_not(None)
+    return sa.union_all(
+        sa.select(*columns).select_from(given.join(facts, here)),
+        sa.select(e.tenant, e.user_id, e.project, e.handle, e.sequence, e.value).select_from(
+            given.join(preference_events, live)
+        ),
+    )

@@ -9,6 +9,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.memory.chains import verify as chains
+from adapters.memory.keyed import verify as keyed
 from adapters.memory.look import Look, looking
 from orchestrator import EraseOrder, Seen, SelectorKind
 
@@ -39,12 +40,14 @@ _NAMED: Final = {
 
 def verify(url: sa.URL, orders: Sequence[EraseOrder], *, wait_ms: int) -> list[Seen]:
     """Count what remains of each order: by its targets, by what was revoked, and by its selector."""
-    left: defaultdict[int, set[tuple[str, int]]] = defaultdict(set)
+    left: defaultdict[int, set[tuple[str, int | str]]] = defaultdict(set)
     with looking(url, wait_ms=wait_ms) as look:
         for number, fact_id, version in (*_by_handle(look, orders), *_by_selector(look, orders)):
             left[number].add((fact_id, version))
         for number, memory in chains.seen(look, url.get_backend_name(), orders):
             left[number].add(("memory", memory))
+        for number, kind, handle in keyed.seen(look, orders):
+            left[number].add((kind, handle))
     return [Seen(remaining=len(left[number])) for number in range(len(orders))]
 
 

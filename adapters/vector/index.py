@@ -126,7 +126,7 @@ class VectorIndex:
     def _resolved(self, scope: Scope, asked: bytes, limit: int) -> tuple[list[Hit], int]:
         count = limit + SPARE
         while True:
-            with reading(self._engine) as connection:
+            with reading(self._engine, [scope.tenant]) as connection:
                 found = nearest(connection, scope, asked, count)
             # After the index was read: what was revoked meanwhile is not among them.
             active = self._active(scope, {near.made_from for near in found if near.made_from is not None})

@@ -76,6 +76,16 @@ from tests.contract.mutants_drafts import (
     drafts_of_others_are_absent,
     drafts_text_in_the_job,
 )
+from tests.contract.mutants_keyed import (
+    CANDIDATE_ROWS,
+    EVENT_ROWS,
+    candidate_stays_open,
+    candidates_stay,
+    looks_at_the_log_alone,
+    mark_not_written,
+    value_stays,
+    what_holds_stays,
+)
 from tests.contract.mutants_rows import Rows, mutants_of
 from tests.contract.mutants_source import (
     forgets_what_it_left,
@@ -85,7 +95,19 @@ from tests.contract.mutants_source import (
 from tests.contract.mutants_vector import POINTS, vector_as_its_sketch, vector_not_served, vector_without_guard
 from tests.contract.mutation import Mutation
 
-__all__ = ["BACKUP", "CACHE", "CHAINS", "DRAFTS", "FEW", "LIMIT", "MEMORY", "VECTOR", "Mutation"]
+__all__ = [
+    "BACKUP",
+    "CACHE",
+    "CANDIDATES",
+    "CHAINS",
+    "DRAFTS",
+    "EVENTS",
+    "FEW",
+    "LIMIT",
+    "MEMORY",
+    "VECTOR",
+    "Mutation",
+]
 
 EVERY: dict[str, Mutation] = {
     "partial page": partial_page,
@@ -135,6 +157,23 @@ CHAINS: dict[str, Mutation] = {
     "hidden is gone": hidden_is_gone,
     "tenant-blind chain": tenant_blind_chain,
     "record with text": record_with_text,
+}
+EVENTS: dict[str, Mutation] = {
+    # What holds by an event is a neighbour's as well: a scrub that takes its event leaves that in the file.
+    **{name: mutation for name, mutation in mutants_of(EVENT_ROWS).items() if name != "scrubs a neighbour away"},
+    "ignores the hold": ignores_the_hold,
+    "explains it away": explains_it_away,
+    "tells nothing alive": tells_nothing_alive,
+    "what holds stays": what_holds_stays,
+    "value stays": value_stays,
+    "mark not written": mark_not_written,
+    "looks at the log alone": looks_at_the_log_alone,
+}
+CANDIDATES: dict[str, Mutation] = {
+    **mutants_of(CANDIDATE_ROWS),
+    "ignores the hold": ignores_the_hold,
+    "candidate stays open": candidate_stays_open,
+    "candidates stay": candidates_stay,
 }
 CACHE: dict[str, Mutation] = {
     **EVERY,

@@ -15,7 +15,7 @@ import pytest
 from adapters.backup import erase as erasing
 from adapters.backup.manifest import Manifest
 from adapters.backup.named import Records
-from orchestrator import Erased, EraseOrder, Seen, Target
+from orchestrator import Erased, EraseOrder, Gate, Seen, Target
 from tests.contract.backups import BackupUnderTest
 from tests.contract.mutation import Orders, opened, override
 
@@ -134,9 +134,9 @@ def _before_erase(store: BackupUnderTest, statement: str) -> None:
     """Let a statement take part in the transaction that deletes from a copy."""
     erase, delete = store.adapter.erase, erasing._delete
 
-    def deleting(new: sqlite3.Connection, tenant: str, records: Records) -> None:
+    def deleting(new: sqlite3.Connection, gate: Gate, tenant: str, records: Records) -> None:
         new.executemany(statement, [(tenant, *fact) for fact in records.facts])
-        delete(new, tenant, records)
+        delete(new, gate, tenant, records)
 
     def mutant(orders: Orders) -> Sequence[Erased]:
         with pytest.MonkeyPatch.context() as patch:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from orchestrator import MAX_PAGE
 from orchestrator.testing import AdapterContract, StoreUnderTest
 from tests.contract.chained import ChainsUnderTest, chains_in
+from tests.contract.keyed import CandidatesUnderTest, EventsUnderTest, candidates_in, events_in
 from tests.contract.stores import MemoryUnderTest, memory_in
 
 
@@ -90,5 +91,53 @@ class TestMemoryWithChainsOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = ChainsOnPostgres(tmp_path / "memory", postgres_url)
+        with closing(store.adapter):
+            yield store
+
+
+class EventsOnPostgres(EventsUnderTest, MemoryOnPostgres):
+    """The same records in the other database."""
+
+
+class CandidatesOnPostgres(CandidatesUnderTest, MemoryOnPostgres):
+    """As above."""
+
+
+class TestMemoryWithEvents(AdapterContract):
+    """Of law 5 a page and one more, as with chains."""
+
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
+        with events_in(tmp_path / "memory") as store:
+            yield store
+
+
+class TestMemoryWithEventsOnPostgres(AdapterContract):
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
+        store = EventsOnPostgres(tmp_path / "memory", postgres_url)
+        with closing(store.adapter):
+            yield store
+
+
+class TestMemoryWithCandidates(AdapterContract):
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
+        with candidates_in(tmp_path / "memory") as store:
+            yield store
+
+
+class TestMemoryWithCandidatesOnPostgres(AdapterContract):
+    sizes = (MAX_PAGE + 1,)
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
+        store = CandidatesOnPostgres(tmp_path / "memory", postgres_url)
         with closing(store.adapter):
             yield store

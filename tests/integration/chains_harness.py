@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from adapters.memory import open_engine
 from adapters.memory.chains import ProvenanceStore, Recalled, TaskScope, open_file
 from adapters.memory.chains.schema import bring_up_shared
 from adapters.memory.engine import writing
+from tests.integration.rows_harness import emptied
 
 ALICE = TaskScope("alice", "trip-planning")
 OTHER_TASK = TaskScope("alice", "other-task")
@@ -109,8 +110,29 @@ def in_source(url: str) -> Iterator[Chains]:
         engine.dispose()
 
 
+class UnderRole(ProvenanceStore):
+    """A store that reads and writes under a role that policies bind; what is deleted is deleted by the owner's."""
+
+    def __init__(self, url: str, owner: ProvenanceStore, clock: StepClock) -> None:
+        super().__init__(open_engine(url), clock)
+        self._owner = owner
+
+    def forget(self, scope: TaskScope, memory_id: int, reason: str) -> list[int]:
+        return self._owner.forget(scope, memory_id, reason)
+
+    def purge_expired(self) -> int:
+        return self._owner.purge_expired()
+
+
+@contextmanager
+def under_role(url: str, role: str) -> Iterator[Chains]:
+    """Open chains in a source database under a role that policies bind; a test looks from outside as the owner."""
+    with in_source(url) as owned, closing(UnderRole(role, owned.store, owned.clock)) as store:
+        yield Chains(store, owned.url, owned.clock)
+
+
 def chains_in(*places: str) -> Any:  # noqa: ANN401 - pytest gives its fixtures no public type
-    """Give a fixture that opens an empty store in each of these places: file, source, postgresql."""
+    """Give a fixture that opens an empty store in each of these places: file, source, postgresql, role."""
 
     @pytest.fixture(params=places)
     def chains(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chains]:
@@ -118,6 +140,8 @@ def chains_in(*places: str) -> Any:  # noqa: ANN401 - pytest gives its fixtures 
             opened = in_file(tmp_path / "chains.db")
         elif request.param == "source":
             opened = in_source(f"sqlite:///{tmp_path / 'm.db'}")
+        elif request.param == "role":
+            opened = under_role(*emptied(request.getfixturevalue("postgres_server")))
         else:
             opened = in_source(request.getfixturevalue("postgres_url"))
         with opened as made:
@@ -126,7 +150,7 @@ def chains_in(*places: str) -> Any:  # noqa: ANN401 - pytest gives its fixtures 
     return chains
 
 
-EVERYWHERE = ("file", "source", "postgresql")
+EVERYWHERE = ("file", "source", "postgresql", "role")
 IN_A_FILE = ("file",)
 
 

@@ -6,10 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 COMMAND = [sys.executable, "-m", "orchestrator.cli"]
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401
+    """Walk the tree of commands; its classes are the framework's own and have no public name."""
+    yield path, command
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from commands(inner, (*path, name))
 
 
 class Shell:

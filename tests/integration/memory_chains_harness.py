@@ -32,6 +32,7 @@ from orchestrator import (
     Target,
 )
 from tests.fakes import FakeClock
+from tests.integration.rows_harness import emptied
 
 TENANT = "acme"
 ALICE = TaskScope("alice", "trips", TENANT)
@@ -65,23 +66,25 @@ def target(chain: int, memory: int) -> Target:
 
 @dataclass
 class Source:
-    """An adapter over a database, and that database seen from outside."""
+    """An adapter over a database, that of an application, perhaps under its role, and the database from outside."""
 
     adapter: MemoryAdapter
+    application: MemoryAdapter
     clock: FakeClock
     url: str
 
     def register(self, scope: TaskScope, source: str, *behind: str, kind: SourceKind = SourceKind.USER_MESSAGE) -> None:
-        if not self.adapter.store.knows_source(place(scope), source):
-            self.adapter.store.register_source(place(scope), source, kind=kind, derived_from=behind)
+        store = self.application.store
+        if not store.knows_source(place(scope), source):
+            store.register_source(place(scope), source, kind=kind, derived_from=behind)
 
     def tell(self, scope: TaskScope, text: str, source: str, *, level: str = "task", stated: bool = False) -> int:
         self.register(scope, source)
-        return self.adapter.chains.remember(scope, level, text, source, user_statement=stated)
+        return self.application.chains.remember(scope, level, text, source, user_statement=stated)
 
     def correct(self, scope: TaskScope, memory_id: int, text: str, source: str, *, stated: bool = False) -> int:
         self.register(scope, source)
-        return self.adapter.chains.correct(scope, memory_id, text, source, user_statement=stated)
+        return self.application.chains.correct(scope, memory_id, text, source, user_statement=stated)
 
     def refused(
         self, scope: TaskScope, text: str, source: str, *, level: str = "task", stated: bool = False
@@ -131,7 +134,7 @@ class Source:
         return [row[0] for row in self.memories()]
 
     def recalled(self, scope: TaskScope, question: str = "What is the passport number?") -> list[int]:
-        return [memory.id for memory in self.adapter.chains.recall(scope, question, 20)]
+        return [memory.id for memory in self.application.chains.recall(scope, question, 20)]
 
     def bulk(self, scope: TaskScope, versions: int, source: str) -> list[int]:
         """Write one long chain as the rows that the library writes."""
@@ -153,21 +156,32 @@ class Source:
         return sa.create_engine(self.url, poolclass=sa.NullPool).begin()
 
 
-def open_source(folder: Path, url: str) -> Source:
+def open_source(folder: Path, url: str, role: str | None = None) -> Source:
+    """Open a source database as its owner, and for an application by the URL of its role, where it has one."""
     clock = FakeClock()
     context = AdapterContext(clock=clock, gate=Gate(Keyring.create()), log=structlog.get_logger(), state_dir=folder)
-    return Source(MemoryAdapter(context, url=url), clock, url)
+    adapter = MemoryAdapter(context, url=url)
+    return Source(adapter, adapter if role is None else MemoryAdapter(context, url=role), clock, url)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
-    """Give an empty source database, on each kind of database."""
-    url = f"sqlite:///{tmp_path / 'm.db'}"
-    if request.param == "postgresql":
-        url = str(request.getfixturevalue("postgres_url"))
-    made = open_source(tmp_path, url)
-    with closing(made.adapter):
-        yield made
+def source_in(*places: str) -> Any:  # noqa: ANN401 - pytest gives its fixtures no public type
+    """Give a fixture that opens an empty source database in each of these places: sqlite, postgresql, role."""
+
+    @pytest.fixture(params=places)
+    def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Source]:
+        url, role = f"sqlite:///{tmp_path / 'm.db'}", None
+        if request.param == "postgresql":
+            url = str(request.getfixturevalue("postgres_url"))
+        if request.param == "role":
+            url, role = emptied(request.getfixturevalue("postgres_server"))
+        made = open_source(tmp_path, url, role)
+        with closing(made.adapter), closing(made.application):
+            yield made
+
+    return source
+
+
+source = source_in("sqlite", "postgresql")
 
 
 def kinds(answer: Revocation) -> Sequence[str]:

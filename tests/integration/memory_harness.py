@@ -1,16 +1,17 @@
-"""A memory store in which three users told the same facts, and the hands of a test on it."""
+"""A memory store in which three users told the same facts, on each kind of database, and the hands of a test on it."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
+import sqlalchemy as sa
 import structlog
 
 from adapters.memory import MemoryAdapter, MemoryStore
@@ -28,6 +29,7 @@ from orchestrator import (
     Selector,
     SelectorKind,
 )
+from tests.integration.rows_harness import emptied
 
 A = Scope(tenant="tenant-a", user="reader-A", project="trip-planning")
 OTHER_PROJECT = Scope(tenant="tenant-a", user="reader-A", project="project-B")
@@ -50,14 +52,14 @@ class Hands:
 
 @dataclass
 class World:
+    """`adapter` opens the database as its owner; `store` is the library of an application, perhaps under its role."""
+
     file: Path
+    url: str
     adapter: MemoryAdapter
+    store: MemoryStore
     clock: Hands
     context: AdapterContext
-
-    @property
-    def store(self) -> MemoryStore:
-        return self.adapter.store
 
     def tell(self, scope: Scope, key: str, value: str, source: str, *, user_statement: bool = False) -> int:
         if not self.store.knows_source(scope, source):
@@ -77,11 +79,9 @@ class World:
         return self.adapter.erase([erase])[0], self.adapter.verify([replace(erase, known=targets)])[0]
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        connection = sqlite3.connect(self.file)
-        try:
-            return connection.execute(query).fetchall()
-        finally:
-            connection.close()
+        """Read the database from outside, as its owner."""
+        with sa.create_engine(self.url, poolclass=sa.NullPool).begin() as connection:
+            return [tuple(row) for row in connection.exec_driver_sql(query)]
 
     def refused(self, scope: Scope, key: str, value: str, source: str, *, user_statement: bool = False) -> Refusal:
         with pytest.raises(GateRefused) as caught:
@@ -90,18 +90,38 @@ class World:
         return caught.value.refusal
 
 
+def world_in(*places: str) -> Any:  # noqa: ANN401 - pytest gives its fixtures no public type
+    """Give a fixture that opens a store in each of these places: sqlite, postgresql, and there under a bound role."""
+
+    @pytest.fixture(params=places)
+    def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+        url = of_application = f"sqlite:///{tmp_path / 'm.db'}"
+        if request.param != "sqlite":
+            url, role = emptied(request.getfixturevalue("postgres_server"))
+            of_application = role if request.param == "role" else url
+        yield from _opened(tmp_path, url, of_application)
+
+    return world
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    yield from _opened(tmp_path, url, url)
+
+
+def _opened(folder: Path, url: str, url_of_application: str) -> Iterator[World]:
     clock = Hands()
-    context = AdapterContext(clock=clock, gate=Gate(Keyring.create()), log=structlog.get_logger(), state_dir=tmp_path)
-    adapter = MemoryAdapter(context, url=f"sqlite:///{tmp_path / 'm.db'}")
-    made = World(tmp_path / "m.db", adapter, clock, context)
-    for scope in (A, NEIGHBOUR, FOREIGN):
-        source = TURN_6 if scope is not NEIGHBOUR else "reader-B/turn-6"
-        made.tell(scope, "passport", PASSPORT, source)
-        made.tell(scope, "seat", "aisle seat", source)
-    yield made
-    adapter.close()
+    context = AdapterContext(clock=clock, gate=Gate(Keyring.create()), log=structlog.get_logger(), state_dir=folder)
+    with closing(MemoryAdapter(context, url=url)) as adapter:
+        application = adapter if url == url_of_application else MemoryAdapter(context, url=url_of_application)
+        with closing(application):
+            made = World(folder / "m.db", url, adapter, application.store, clock, context)
+            for scope in (A, NEIGHBOUR, FOREIGN):
+                source = TURN_6 if scope is not NEIGHBOUR else "reader-B/turn-6"
+                made.tell(scope, "passport", PASSPORT, source)
+                made.tell(scope, "seat", "aisle seat", source)
+            yield made
 
 
 def kinds(answer: Revocation) -> Sequence[str]:

@@ -39,12 +39,9 @@ required = true
 manifest = "backups/manifest.json"
 source = "memory.db"
 """
-WAITING: Final = {"preference_events", "preferences", "fact_candidates"}
-"""Tables that nothing writes into yet."""
 EMPTIED: Final = {
     # The source, and what lies in its database.
-    *("facts", "memories", "drafts"),
-    *WAITING,
+    *("facts", "memories", "drafts", "preference_events", "preferences", "fact_candidates"),
     # The index.
     "vector_points",
     # The control database: raw ids leave a job when it is verified.
@@ -58,6 +55,8 @@ NAMED: Final[Mapping[str, tuple[set[str], str]]] = {
     "fact_revisions": ({"user_id"}, "work that began under a smaller number is void"),
     "deletions": ({"user_id"}, "the record of a deletion names whose it was"),
     "draft_jobs": ({"user_id"}, "an id of a draft job is used once"),
+    "approvals": ({"user_id"}, "an id of an approval is used once, and its receipt stays"),
+    "source_reaches": ({"source_id"}, "how far a message was taken to reach is said once for each key"),
 }
 """Tables that still name a person or the ids of their sources: in which columns, and why. They hold no text."""
 LINKED: Final[Mapping[str, str]] = {
@@ -65,7 +64,8 @@ LINKED: Final[Mapping[str, str]] = {
     "draft_used": "SELECT count(*) FROM draft_used WHERE handle NOT IN (SELECT handle FROM drafts)"
     " AND handle NOT IN (SELECT handle FROM draft_jobs)",
     "record_prints": "SELECT count(*) FROM record_prints WHERE handle NOT IN (SELECT fact_id FROM facts)"
-    " AND handle NOT IN (SELECT CAST(id AS TEXT) FROM memories)",
+    " AND handle NOT IN (SELECT CAST(id AS TEXT) FROM memories)"
+    " AND handle NOT IN (SELECT handle FROM preference_events UNION SELECT handle FROM fact_candidates)",
     "vector_probes": "SELECT count(*) FROM vector_probes",
     "fingerprints": "SELECT count(*) FROM fingerprints",
     "scan_markers": "SELECT count(*) FROM scan_markers",
@@ -73,6 +73,7 @@ LINKED: Final[Mapping[str, str]] = {
 """Tables whose rows hang on others or on a running job: how many are left over."""
 NOBODY: Final[Mapping[str, str]] = {
     "tenant_positions": "a number for each tenant",
+    "step_dependencies": "steps of draft jobs, ids and versions of facts",
     "fact_high_water": "keyed hashes of keys, and a number",
     "erased_events": "keyed hashes of keys, and numbers",
     "source_tombstones": "keyed hashes",
@@ -105,10 +106,7 @@ NOBODY: Final[Mapping[str, str]] = {
 """Tables in which nobody is ever named, and what they hold."""
 ELSEWHERE: Final = {"sqlite": {"memory_schema"}, "postgresql": {"copies", "scheduled", "scan_markers"}}
 """Tables that there are on the other database alone: backups are files, and bytes are looked for in files."""
-UNUSED: Final = {
-    "sqlite": {*WAITING, "erased_events"},
-    "postgresql": {"retention_windows", *WAITING, "erased_events"},
-}
+UNUSED: Final = {"sqlite": set[str](), "postgresql": {"retention_windows"}}
 """Tables into which nothing is written there, as it has no backups."""
 
 

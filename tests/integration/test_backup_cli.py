@@ -72,7 +72,7 @@ def test_list_exits_1_where_something_is_not_as_it_should_be(state: Stage, state
     told = run(state, "list")
     assert told.exit_code == 1
     assert (state_of_it in told.stdout) is (state_of_it != "unlisted")
-    assert ("1 files that the manifest does not name" in told.stdout) is (state_of_it == "unlisted")
+    assert ("1 file that the manifest does not name" in told.stdout) is (state_of_it == "unlisted")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,7 @@ def test_folder_that_cannot_be_used_exits_1_and_says_why(state: Stage) -> None:
     for words in (("take",), ("list",)):
         told = run(state, *words)
         assert told.exit_code == 1
+        assert told.stderr.startswith("expunge: the backups cannot be used: ")
         assert "correct it, or put it back" in told.stderr
         assert "anna" not in told.stderr
 
@@ -125,11 +126,12 @@ def test_erasures_that_a_copy_has_not_seen_are_given_as_keyed_hashes(state: Stag
     assert sorted(tuple(mark.values()) for mark in told["tombstones"]) == sorted(ours) != []
     assert {mark["job"] for mark in told["tombstones"]} == {str(order.job)}
     assert json.loads(run(state, "unseen", after, "--json").stdout)["tombstones"] == []
-    assert run(state, "unseen", after).stdout == "0 tombstones of 0 jobs were set since\n"
+    assert run(state, "unseen", after).stdout == "0 tombstones were set since, of 0 jobs\n"
     lines = run(state, "unseen", before).stdout.splitlines()
-    assert (lines[0], len(lines)) == (f"{len(ours)} tombstones of 1 jobs were set since", len(ours) + 1)
+    assert (lines[0], len(lines)) == (f"{len(ours)} tombstones were set since, of 1 job", len(ours) + 1)
     assert not [line for line in lines if "P1234567" in line or order.scope.user in line.split()]
     (state.copies_folder / f"{before}.db").unlink()
     for missing in (before, "no-such-copy"):
         refused = run(state, "unseen", missing)
         assert (refused.exit_code, "backup list" in refused.stderr) == (2, True)
+        assert refused.stderr.startswith("expunge: ")

@@ -22,6 +22,7 @@ import structlog
 import typer
 
 from adapters.backup.manifest import Policy
+from adapters.context import Assembler, by_words
 from orchestrator.cli import build, main
 from orchestrator.domain import codes
 from orchestrator.domain.contract import Reach
@@ -33,7 +34,8 @@ from orchestrator.domain.unit import Failed, Outcome, Phase
 from orchestrator.service.outstanding import Why
 from orchestrator.service.report import Standing
 from tests.integration.cli_harness import COMMAND
-from tests.integration.five_stores import BERTA, TURN_6, Five, five_in
+from tests.integration.context_harness import person
+from tests.integration.five_stores import ANNA, BERTA, TURN_6, Five, five_in
 from tests.integration.json_harness import NAMES, SCHEMAS, changed, fields, misfits
 from tests.servers import fake_redis
 
@@ -99,13 +101,35 @@ def tell_of_stores(said: Said, five: Five, folder: Path) -> None:
     said("memory-put", "passport", "P1234567", "--source", "anna/turn-1", *TRIPS)
     said("memory-put", "code", "P7654321", "--source", "anna/turn-1", *TRIPS, "--expires", str(time.time() + 0.5))
     said("memory-current", *TRIPS)
+    proposed = ("--source", "anna/turn-1", "--by", "extractor-7", *TRIPS)
+    waiting = [said("memory-candidate-propose", "meal", value, *proposed)["id"] for value in ("fish", "rice")]
+    for words in ((), ("--limit", "1")):
+        said("memory-candidate-list", *words, *TRIPS)
+    confirmed = ("--source", "anna/turn-2", "--expected-version", "0", *TRIPS)
+    said("memory-candidate-accept", waiting[0], *confirmed)
+    said("memory-candidate-reject", waiting[1], *TRIPS)
     first = said("memory-remember", "Sits at the aisle.", "--source", "anna/turn-1", *OF_TASK)["id"]
     second = said("memory-correct", str(first), "Sits at the window.", "--source", "anna/turn-2", *OF_TASK)["id"]
     said("memory-history", str(second), *OF_TASK)
     said("memory-recall", "window", *OF_TASK)
+    said("memory-prefer", "language", "English", "--source", "anna/turn-1", *WHO)
+    said("memory-prefer", "language", "French", "--source", "anna/turn-1", *TRIPS)
+    said("memory-prefer", "language", "--delete", "--source", "anna/turn-2", *TRIPS)
+    said("memory-resolve", "language", *TRIPS)
+    said("memory-resolve", "tone", *TRIPS, exits=5)
+    said("memory-replay", *TRIPS)
     said("memory-submit", "job-1", *TRIPS)
     said("memory-run", "job-1", *TRIPS)
     said("memory-inspect", "job-1", *TRIPS)
+    asked = said("memory-approve-request", "mail-1", "--action", "send-mail", "--report", "job-1", *TRIPS)
+    said("memory-approve-decide", "mail-1", "approve", *TRIPS)
+    said("memory-approve-list", *TRIPS)
+    said("memory-approve-receipt", asked["operation_key"], *TRIPS)
+    made = Assembler(five.drafts, person(ANNA))
+    made.assemble("turn-1", by_words("Which?"), project="trips", preferences=["answer_detail"])
+    five.memory.preferences.prefer(ANNA, "answer_detail", "brief", "anna/turn-1")
+    said("memory-why", "answer_detail", *TRIPS, "--as-of", "1", exits=5)
+    said("memory-why", "answer_detail", *TRIPS, "--input", "turn-1", exits=1)
     said("memory-forget", "seat", *TRIPS, exits=5)
     five.learn(BERTA)
     five.backup.take(Policy.WINDOW, five.clock.at + timedelta(days=30))

@@ -90,9 +90,10 @@ def test_what_has_no_value_has_no_default(bare: Path) -> None:
         "EXPUNGE_CRASH_AT",
         "EXPUNGE_ADAPTERS__CACHE__TIMEOUT",
         "EXPUNGE_ADAPTERS__CACHE__DATA_DIR",
+        "EXPUNGE_ADAPTERS__CACHE__OTHER_KINDS",
     }
     assert (without.deadline.days, without.crash_at) == (None, None)
-    assert options("cache")["timeout"] is options("cache")["data_dir"] is None
+    assert options("cache")["timeout"] is options("cache")["data_dir"] is options("cache")["other_kinds"] is None
 
 
 def test_time_limits_are_told_in_the_order_in_which_they_must_grow(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

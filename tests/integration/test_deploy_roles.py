@@ -24,7 +24,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from adapters.memory.engine import reading
+from adapters.memory.postgresql_rows import bound
+from orchestrator import StoreUnreachable
 from tests.integration.deploy_harness import DEPLOY, image_environment, read_yaml
+from tests.integration.rows_harness import bind, opened
 from tests.postgres import Server, server
 from tests.servers import redis_binary
 
@@ -169,8 +173,8 @@ def test_passwords_are_made_once_and_are_closed_to_others(host: Host) -> None:
         "control_pgpass": 0,
         "worker_pgpass": 0,
     }
-    words = {files[f"{name}_password"].read_text() for name in ("postgres", "control", "stores")}
-    assert len(words) == 3
+    words = {files[f"{name}_password"].read_text() for name in ("postgres", "control", "stores", "application")}
+    assert len(words) == 4
     assert all(len(word) == 48 for word in words)
     before = {name: path.read_bytes() for name, path in files.items()}
     again = subprocess.run(["sh", "secrets.sh"], cwd=host.folder / "deploy", capture_output=True, check=False)
@@ -196,6 +200,26 @@ def test_no_user_of_the_database_enters_what_is_the_other_one_s(host: Host) -> N
             check=False,
         )
         assert (done.returncode == 0) is opens, (user, database, done.stderr)
+
+
+@pytest.mark.req("R6")
+def test_application_enters_the_source_when_it_is_granted_and_sees_one_tenant(host: Host) -> None:
+    def url(user: str, database: str) -> str:
+        word = (host.secrets / f"{user}_password").read_text()
+        return f"postgresql+psycopg://{user}:{word}@/{database}?host={host.postgres.pgdata}"
+
+    def sees(database: str = "source") -> bool:
+        with opened(url("application", database)) as engine, reading(engine) as connection:
+            return bound(connection)
+
+    for database in ("source", "vectors", "control"):
+        with pytest.raises(StoreUnreachable):
+            sees(database)
+    bind(url("stores", "source"), "application")
+    assert sees(), "the policies bind it"
+    for database in ("vectors", "control"):
+        with pytest.raises(StoreUnreachable):
+            sees(database)
 
 
 @pytest.mark.timeout(300)  # a dozen processes, one after the other, on a machine that others use

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from adapters.drafts import DraftsAdapter, MemoryChanged, Step
+from adapters.drafts import verify as verifying
 from adapters.drafts.schema import open_in
 from adapters.drafts.tables import metadata
 from orchestrator import (
@@ -41,7 +42,14 @@ def test_database_in_which_nothing_was_drafted_has_nothing_and_gets_no_tables(de
 
 
 @pytest.mark.parametrize(
-    "change", ["UPDATE draft_schema SET version = 2", "DELETE FROM draft_schema", "DROP TABLE draft_used"]
+    "change",
+    [
+        "UPDATE draft_schema SET version = 3",
+        "UPDATE draft_schema SET version = 1",
+        "DELETE FROM draft_schema",
+        "DROP TABLE draft_used",
+        "DROP TABLE approvals",
+    ],
 )
 def test_tables_of_another_version_are_refused_by_every_call(desk: Desk, change: str) -> None:
     published(desk, A)
@@ -52,6 +60,7 @@ def test_tables_of_another_version_are_refused_by_every_call(desk: Desk, change:
         lambda: desk.drafts.find([order]),
         lambda: desk.drafts.erase([targeted]),
         lambda: desk.drafts.verify([targeted]),
+        lambda: verifying.verify(desk.drafts._url, [targeted], wait_ms=1000),
         lambda: list(desk.drafts.live_values()),
         lambda: open_in(desk.drafts._engine),
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.drafts import Fault, MemoryChanged, State
+from adapters.drafts import Fault, MemoryChanged, State, Step
 from adapters.drafts.tables import metadata
 from orchestrator import (
     Residual,
@@ -116,14 +116,15 @@ def test_what_hangs_on_a_draft_goes_with_it_and_orphans_are_found(lone: Desk) ->
 @pytest.mark.case(67)
 def test_no_table_of_drafting_holds_a_text_when_its_person_is_gone(lone: Desk) -> None:
     published(lone, A, NEIGHBOUR)
-    lone.runtime.submit(A, "report-003")
+    lone.drafts.approvals(lambda _scope: True).request(A, "mail-1", "send-mail", report="report-001")
+    lone.runtime.submit(A, "report-003", steps={Step.COLLECT: {"language"}})
     lone.die("report-003", Fault.AFTER_DRAFT)
     assert {table for table in metadata.tables if lone.rows(f"SELECT * FROM {table}")} == set(metadata.tables)  # noqa: S608
     handles = {row[0] for row in lone.rows("SELECT handle FROM drafts")}
     lone.clean_up(lone.revoke(lone.order(SUBJECT, ALL)))
     kept = [row for table in metadata.tables for row in lone.rows(f"SELECT * FROM {table}")]  # noqa: S608
     mine = [row for row in kept if A.user in row]
-    assert {row[4] for row in mine} == {"report-001", "report-002", "report-003"}
+    assert {row[4] for row in mine} == {"report-001", "report-002", "report-003", "mail-1"}
     assert SECRET not in repr(mine)
     assert len(lone.texts(NEIGHBOUR)) == 6
     lone.tell("seat", "window", source="turn-9")

@@ -2,111 +2,32 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from adapters.drafts import DraftsAdapter, Fault, MemoryChanged, State
-from orchestrator import Reason, Scope, Selector, SelectorKind, StorageAdapter, bootstrap
+from adapters.drafts import MemoryChanged, State
+from orchestrator import Selector
 from orchestrator.domain.codes import HoldReason
-from orchestrator.domain.job import Result
-from orchestrator.domain.states import JobState
-from orchestrator.initialise import initialise
-from orchestrator.service.accept import Request, accept
 from orchestrator.service.expire import look
 from orchestrator.service.hold import HoldRequest, place
-from orchestrator.store.migrate import upgrade
-from tests.fakes import FakeClock
-from tests.integration.drafts_harness import Desk, with_drafts
-from tests.integration.jobs_harness import Deployment, Died
-from tests.servers import fake_redis
+from tests.integration.drafts_jobs_harness import (
+    ANNA,
+    BERTA,
+    DONE,
+    OTHER,
+    PASSPORT,
+    SECRET,
+    SUBJECT,
+    Office,
+    deployed,
+    office,
+    single,
+)
+from tests.integration.jobs_harness import Died
 
-ANNA = Scope(tenant="acme", user="anna", project="trips")
-BERTA = replace(ANNA, user="berta")
-SECRET = "The passport number is P1234567."
-OTHER = "Window seats only, row twelve or so."
-PASSPORT = Selector(kind=SelectorKind.KEY, value="passport")
-SUBJECT = Selector(kind=SelectorKind.SUBJECT)
-DONE = (JobState.COMPLETED, Result.ERASED)
-COUNT = """
-import pathlib, sys
-texts = [path.read_bytes() for path in pathlib.Path(sys.argv[1]).glob("memory.db*")]
-print(sum(text.count(sys.argv[2].encode()) for text in texts))
-"""
-
-
-@dataclass
-class Office(Deployment):
-    """A deployment with drafts, and the hands of a desk on its stores."""
-
-    folder: Path
-
-    @property
-    def desk(self) -> Desk:
-        drafts = cast("DraftsAdapter", self.engine.adapters["drafts"])
-        return Desk(self.memory, drafts, self.clock)
-
-    def draft(self, scope: Scope) -> None:
-        """Let a user tell two facts; one report is published of both, one of the seat, one is left as a draft."""
-        desk = self.desk
-        desk.tell("passport", SECRET, scope)
-        desk.tell("seat", OTHER, scope)
-        desk.publish("report-001", scope)
-        desk.publish("report-002", scope, keys=["seat"])
-        desk.runtime.submit(scope, "report-003")
-        desk.die("report-003", Fault.AFTER_DRAFT, scope)
-
-    def request(self, selector: Selector, scope: Scope = ANNA) -> str:
-        asked = Request(scope=scope, selector=selector, reason=Reason.USER_REQUEST, requested_by="tester")
-        return str(accept(asked, self.control.acceptance)[0])
-
-    def erased(self, job: str) -> dict[str, int]:
-        receipts = self.control.ledger.receipts(job)
-        return {r.adapter: r.erased for r in receipts if r.phase == "erase"}
-
-    def hits(self, text: str) -> int:
-        """Count a text in the raw files, in a process of its own: SQLite has locks on them here."""
-        command = [sys.executable, "-c", COUNT, str(self.folder), text]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)
-
-
-def deployed(
-    folder: Path, *, memory: str = "logical", drafts: str = "logical", url: str = "sqlite:///memory.db"
-) -> Iterator[Office]:
-    """Open a deployment; `memory` and `drafts` are how far the two are looked at."""
-    initialise(folder)
-    with fake_redis() as cache:
-        file = folder / "expunge.toml"
-        text = file.read_text().replace("redis://127.0.0.1:0/0", cache).replace("sqlite:///memory.db", url)
-        file.write_text(re.sub(r'(?<=\[adapters\.memory\]\nrequired = true\nrequire  = )"\w+"', f'"{memory}"', text))
-        with_drafts(folder, drafts, url)
-        clock = FakeClock()
-        control = bootstrap.open_control(folder, clock)
-        upgrade(control.database)
-        made = Office(control, bootstrap.open_engine(control), clock, folder)
-        yield made
-        adapters: list[StorageAdapter] = list(made.engine.adapters.values())
-        for adapter in adapters:
-            adapter.close()
-        control.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
-    url = "sqlite:///memory.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    yield from deployed(tmp_path / "state", url=url)
-
-
-@pytest.fixture
-def single(tmp_path: Path) -> Iterator[Office]:
-    yield from deployed(tmp_path / "state")
+__all__ = ["office", "single"]
 
 
 @pytest.mark.req("R141")
@@ -199,31 +120,29 @@ def test_checkpoint_of_a_runner_that_slept_through_the_whole_job_is_refused(sing
 
 @pytest.mark.parametrize("kept_as", ["fact", "draft"])
 def test_words_that_somebody_else_keeps_are_no_residue(tmp_path: Path, kept_as: str) -> None:
-    for office in deployed(tmp_path / "state", memory="physical", drafts="physical"):
-        office.draft(ANNA)
-        office.desk.tell("seat", OTHER if kept_as == "fact" else "Aisle.", BERTA)
+    for one in deployed(tmp_path / "state", memory="physical", drafts="physical"):
+        one.draft(ANNA)
+        one.desk.tell("seat", OTHER if kept_as == "fact" else "Aisle.", BERTA)
         if kept_as == "draft":
-            office.desk.runtime.submit(BERTA, "report-001")
-            office.desk.runtime.run(BERTA, "report-001", lambda given: f"{given} {OTHER}")
-        job = office.request(SUBJECT)
-        office.run()
-        looks = {
-            r.adapter: (r.outcome, r.residuals) for r in office.control.ledger.receipts(job) if r.phase == "verify"
-        }
+            one.desk.runtime.submit(BERTA, "report-001")
+            one.desk.runtime.run(BERTA, "report-001", lambda given: f"{given} {OTHER}")
+        job = one.request(SUBJECT)
+        one.run()
+        looks = {r.adapter: (r.outcome, r.residuals) for r in one.control.ledger.receipts(job) if r.phase == "verify"}
         assert looks["drafts"] == looks["memory"] == ("absent", ("file_system", "shared_text"))
 
 
 def test_nothing_of_a_forgotten_fact_is_left_in_the_raw_file(tmp_path: Path) -> None:
-    for office in deployed(tmp_path / "state", memory="physical", drafts="physical"):
-        office.draft(ANNA)
-        office.desk.tell("seat", "Anywhere but in the middle, please.", BERTA)
-        office.desk.publish("report-001", BERTA)
-        assert office.desk.drafts.file_group == office.memory.file_group, "one scrub at a time serves both"
-        assert office.hits(SECRET) > 3, "the positive control: the fact, its checkpoints and a report"
-        job = office.request(SUBJECT)
-        office.run()
-        assert office.ended(job) == DONE
-        looks = {r.adapter: (r.outcome, r.reach) for r in office.control.ledger.receipts(job) if r.phase == "verify"}
+    for one in deployed(tmp_path / "state", memory="physical", drafts="physical"):
+        one.draft(ANNA)
+        one.desk.tell("seat", "Anywhere but in the middle, please.", BERTA)
+        one.desk.publish("report-001", BERTA)
+        assert one.desk.drafts.file_group == one.memory.file_group, "one scrub at a time serves both"
+        assert one.hits(SECRET) > 3, "the positive control: the fact, its checkpoints and a report"
+        job = one.request(SUBJECT)
+        one.run()
+        assert one.ended(job) == DONE
+        looks = {r.adapter: (r.outcome, r.reach) for r in one.control.ledger.receipts(job) if r.phase == "verify"}
         assert (looks["drafts"], looks["memory"]) == (("absent", "physical"),) * 2
-        assert office.hits(SECRET) == office.hits(OTHER) == 0
-        assert office.hits("Anywhere but in the middle") > 2
+        assert one.hits(SECRET) == one.hits(OTHER) == 0
+        assert one.hits("Anywhere but in the middle") > 2

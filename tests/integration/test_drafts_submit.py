@@ -62,7 +62,7 @@ def test_no_interface_moves_a_job_to_another_revision(lone: Desk) -> None:
     assert changes
     assert not [statement for statement in changes if "memory_rev" in statement or "memory_expires" in statement]
     public = {name: inspect.signature(m) for name, m in vars(DraftRuntime).items() if not name.startswith("_")}
-    assert public.keys() == {"submit", "run", "inspect"}
+    assert public.keys() == {"submit", "run", "inspect", "cancel"}
     assert not [name for of_one in public.values() for name in of_one.parameters if "rev" in name or "expire" in name]
 
 

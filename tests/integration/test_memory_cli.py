@@ -70,7 +70,7 @@ def test_a_refusal_by_the_gate_says_why_and_exits_3(context: AdapterContext, tmp
     for words in (("passport", "P1234567", "--source", "turn-6"), ("x", "y", *summary)):
         refused = run(context, "put", *words)
         assert refused.exit_code == 3
-        assert refused.stderr == "The source, or one it was derived from, was forgotten.\n"
+        assert refused.stderr == "expunge: The source, or one it was derived from, was forgotten.\n"
     unknown = run(context, "put", "x", "y", "--source", "s", "--derived-from", "never-seen")
     assert unknown.exit_code == 3
 

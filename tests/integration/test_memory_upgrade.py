@@ -25,6 +25,7 @@ TO_VERSION_4 = (
     "DROP TABLE erased_events",
     "DROP TABLE preference_events",
     "DROP TABLE fact_candidates",
+    "DROP TABLE source_reaches",
     "ALTER TABLE source_revocations DROP COLUMN repointed",
 )
 TO_VERSION_3 = (*TO_VERSION_4, "DROP INDEX facts_expiring", "DROP TABLE source_epoch")

@@ -15,7 +15,7 @@ import pytest
 from adapters.backup import BackupAdapter
 from adapters.cache.cache import AnswerCache
 from adapters.drafts import DraftRuntime, MemoryChanged, ReportUnusable
-from adapters.memory import MemoryAdapter, MemoryStore
+from adapters.memory import Candidates, MemoryAdapter, MemoryStore, PreferenceLog, Reach, Statements
 from adapters.memory.chains import SourceChains
 from adapters.vector import VectorIndex
 from orchestrator import GateRefused, Refusal, SelectorKind
@@ -46,7 +46,9 @@ class Row(NamedTuple):
 
 
 REGISTER, PUT = MemoryStore.register_source, MemoryStore.put
+REPLACE, PROPOSE, TAKE = MemoryStore.replace, Candidates.propose, Statements.take
 REMEMBER, CORRECT = SourceChains.remember, SourceChains.correct
+RECORD, PREFER = PreferenceLog.record, PreferenceLog.prefer
 SUBMIT, RUN = DraftRuntime.submit, DraftRuntime.run
 INDEX, FILL, RESTORE = VectorIndex.put, AnswerCache.put, MemoryAdapter.restore
 OF_SOURCE, OF_KEY, OF_TEXT = Refusal.SOURCE_TOMBSTONED, Refusal.KEY_TOMBSTONED, Refusal.TEXT_TOMBSTONED
@@ -60,6 +62,20 @@ ROWS: Final = (
     Row("extraction in other words", KEY, PUT, lambda t: t.put(t.told, t.words, "document"), OF_TOKEN),
     Row("extraction in other words", MEMORY, PUT, lambda t: t.put(t.told, t.words, "document"), OF_TOKEN),
     Row("candidate", KEY, PUT, lambda t: t.put(t.told, confirmed=False), OF_KEY),
+    Row("replacement", SOURCE, REPLACE, lambda t: t.replace(t.told), OF_SOURCE),
+    Row("replacement", KEY, REPLACE, lambda t: t.replace(t.told), OF_KEY),
+    Row("replacement in other words", KEY, REPLACE, lambda t: t.replace(t.told, t.words, "document"), OF_TOKEN),
+    Row("proposal", SOURCE, PROPOSE, lambda t: t.propose(t.told), OF_SOURCE),
+    Row("proposal", KEY, PROPOSE, lambda t: t.propose(t.told), OF_KEY),
+    Row("proposal", MEMORY, PROPOSE, lambda t: t.propose(t.told, t.words, "document"), OF_TOKEN),
+    Row("proposal of an import", KEY, PROPOSE, lambda t: t.propose(t.exported()), OF_TEXT),
+    Row("statement", SOURCE, TAKE, lambda t: t.state(t.told), OF_SOURCE),
+    Row("statement", KEY, TAKE, lambda t: t.state(t.told), OF_KEY),
+    Row("statement for once", SUBJECT, TAKE, lambda t: t.state(t.told, Reach.TASK), OF_SOURCE),
+    Row("preference", SOURCE, RECORD, lambda t: t.records(t.told), OF_SOURCE),
+    Row("preference", KEY, RECORD, lambda t: t.records(t.told), OF_KEY),
+    Row("preference", SUBJECT, PREFER, lambda t: t.prefers(t.told), OF_SOURCE),
+    Row("preference", KEY, PREFER, lambda t: t.prefers(t.exported()), OF_TEXT),
     Row("memory", SOURCE, REMEMBER, lambda t: t.remember(t.told), OF_SOURCE),
     Row("memory", SUBJECT, REMEMBER, lambda t: t.remember(t.told, level="user"), OF_SOURCE),
     Row("memory", MEMORY, REMEMBER, lambda t: t.remember(t.told, level="user"), OF_TOKEN),
@@ -103,6 +119,9 @@ ROWS: Final = (
 PASSING: Final = (
     Row("another fact of the message", KEY, PUT, lambda t: t.put(t.told, "quiet rooms", "hotel"), True),
     Row("another fact of the message", MEMORY, PUT, lambda t: t.put(t.told, "quiet rooms", "hotel"), True),
+    Row("replacement by a new message", KEY, REPLACE, lambda t: t.replace(t.new("turn-9"), "none any more"), True),
+    Row("proposal of another fact", KEY, PROPOSE, lambda t: t.propose(t.told, "quiet rooms", "hotel"), True),
+    Row("statement of a new message", KEY, TAKE, lambda t: t.state(t.new("turn-9")), True),
     Row("another memory of the message", KEY, REMEMBER, lambda t: t.remember(t.told, "Likes quiet rooms."), True),
     Row("another memory of the message", MEMORY, REMEMBER, lambda t: t.remember(t.told, "Likes quiet rooms."), True),
     Row("another fact of a summary", KEY, PUT, lambda t: t.put(t.summarised(), "quiet rooms", "hotel"), True),
@@ -119,6 +138,9 @@ PASSING: Final = (
 )
 READS: Final = {
     MemoryStore: {"knows_source", "current", "revision", "revision_for_answers"},
+    Candidates: {"pending", "inspect", "under"},
+    Statements: {"reach_of"},
+    PreferenceLog: {"resolve", "state", "apply", "replay"},  # the last two move what the log holds already
     SourceChains: {"history", "recall", "deletions"},
     DraftRuntime: {"inspect"},
     VectorIndex: {"search"},
@@ -127,7 +149,9 @@ READS: Final = {
 OF_JOBS: Final = {"revoke", "find", "erase", "verify", "expired", "closed", "scrub"}
 OF_SCANS: Final = {"live_files", "live_values", "plant", "uproot"}
 """A marker is of the scan, and no text of anybody."""
-TAKES_AWAY: Final = {(MemoryStore, "forget")}
+TAKES_AWAY: Final = {(MemoryStore, "forget"), (Candidates, "reject"), (DraftRuntime, "cancel")}
+DECIDES: Final = {(Candidates, "accept")}
+"""What was proposed before: `test_candidates_decide.py` tries each kind of forgetting."""
 COPIES_AS_IT_IS: Final = {(BackupAdapter, "take")}
 """A copy holds what its source holds; one that is taken while a job runs is seen by the look of the job."""
 
@@ -175,10 +199,10 @@ def everything(five: Five, user: str) -> list[object]:
 def test_every_way_in_has_its_row() -> None:
     """A method that is new in a library of a store is a way in until somebody says what it is."""
     ways = {(row.through.__qualname__) for row in ROWS}
-    for library, reads in {**READS, MemoryAdapter: set[str](), BackupAdapter: {"copies", "unseen"}}.items():
+    for library, reads in {**READS, MemoryAdapter: set[str](), BackupAdapter: {"copies", "unseen", "path_of"}}.items():
         for name, method in inspect.getmembers(library, inspect.isfunction):
             of_engine = name in OF_JOBS | OF_SCANS and library in {MemoryAdapter, BackupAdapter}
             if name.startswith("_") or name in reads | {"close"} or of_engine:
                 continue
-            known = {(library, name)} & (TAKES_AWAY | COPIES_AS_IT_IS)
+            known = {(library, name)} & (TAKES_AWAY | DECIDES | COPIES_AS_IT_IS)
             assert known or method.__qualname__ in ways, f"{method.__qualname__} has no row"

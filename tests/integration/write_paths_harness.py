@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 import pytest
 
 from adapters.drafts import Fault, State
-from adapters.memory import SourceKind
+from adapters.memory import Constraint, Kept, Reach, SourceKind
+from adapters.memory.candidates import CandidateState
 from adapters.memory.chains import TaskScope
 from orchestrator import Scope, Selector, SelectorKind, Target, bootstrap
 from orchestrator.domain.job import Result
@@ -96,6 +97,26 @@ class Teller:
 
     def put(self, source: str, text: str | None = None, key: str = "passport", **how: bool) -> bool:
         return self.five.memory.store.put(self.who, key, text or self.text, source, **how) > 0
+
+    def replace(self, source: str, text: str | None = None, key: str = "passport") -> bool:
+        store = self.five.memory.store
+        read = {fact.key: fact.version for fact in store.current(self.who)}
+        return store.replace(self.who, key, text or self.text, source, expected_version=read.get(key, 0)) > 0
+
+    def records(self, source: str) -> bool:
+        return self.five.memory.preferences.record(self.who, "passport", self.text, source).sequence > 0
+
+    def prefers(self, source: str) -> bool:
+        return self.five.memory.preferences.prefer(self.who, "passport", self.text, source).sequence > 0
+
+    def propose(self, source: str, text: str | None = None, key: str = "passport") -> bool:
+        candidates = self.five.memory.candidates
+        made = candidates.propose(self.who, key, text or self.text, source, proposed_by="extractor-7")
+        return made.state is CandidateState.PENDING
+
+    def state(self, source: str, reach: Reach = Reach.PROJECT, key: str = "passport") -> bool:
+        taken = self.five.memory.statements.take(self.who, key, self.text, source, reach=reach)
+        return isinstance(taken, Kept | Constraint)
 
     def remember(self, source: str, text: str | None = None, level: str = "task") -> bool:
         return self.five.memory.chains.remember(self.task, level, text or self.text, source) > 0

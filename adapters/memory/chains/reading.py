@@ -28,7 +28,7 @@ class ChainReader:
     def history(self, scope: TaskScope, memory_id: int) -> list[Version]:
         """Give all versions of a chain, oldest first, whichever of them is named."""
         inputs.check_id(memory_id)
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return history(connection, scope, memory_id)
 
     def recall(self, scope: TaskScope, query: str, limit: int = LIMIT) -> list[Recalled]:
@@ -36,13 +36,13 @@ class ChainReader:
         inputs.check_query(query)
         inputs.check_limit(limit)
         now = self._clock.peek()
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             newest = visible(scope).where(CORRECTED_BY.is_(None))
             return rank(query, connection.execute(newest), now, limit)
 
     def deletions(self, scope: TaskScope) -> list[Deletion]:
         """Give the records of what was deleted of this user, oldest first."""
-        with reading(self._engine) as connection:
+        with reading(self._engine, [scope.tenant]) as connection:
             return delete.told(connection, scope)
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Final
 
 import sqlalchemy as sa
-import structlog
 
 from adapters.memory.chains import inputs, write
 from adapters.memory.chains.clock import ReadingClock
@@ -14,9 +13,10 @@ from adapters.memory.chains.gate import pass_gate, scopes_of
 from adapters.memory.chains.reading import ChainReader
 from adapters.memory.chains.schema import bring_up_shared
 from adapters.memory.chains.scope import Level, TaskScope
+from adapters.memory.concerned import raise_revisions
 from adapters.memory.engine import writing
-from adapters.memory.facts import raise_revision
-from orchestrator import Gate, GateRefused, Refusal, Scope, Selector, SelectorKind
+from adapters.memory.refused import counted
+from orchestrator import Gate, Refusal, Scope, Selector, SelectorKind
 
 _OPENING: Final = "chains"
 """Stands in for a tenant while the tables are made: whoever opens a database waits for whoever does."""
@@ -65,7 +65,7 @@ class SourceChains(ChainReader):
             to = scopes_of(scope)[at_level is Level.TASK]
             self._pass(connection, scope, text, source, to, user_statement=user_statement)
             memory_id = write.remember(connection, self._clock, scope, at_level, text, source, ttl_days)
-            raise_revision(connection, [to])
+            raise_revisions(connection, to)
             return memory_id
 
     def correct(
@@ -89,18 +89,14 @@ class SourceChains(ChainReader):
             to = scopes_of(scope)[old.task_id is not None]
             self._pass(connection, scope, text, source, to, user_statement=user_statement)
             corrected = write.correct(connection, self._clock, scope, old, text, source, ttl_days)
-            raise_revision(connection, [to])
+            raise_revisions(connection, to)
             return corrected
 
     def _pass(
         self, connection: sa.Connection, scope: TaskScope, text: str, source: str, to: Scope, *, user_statement: bool
     ) -> None:
-        try:
+        with counted(self.refused):
             pass_gate(connection, self._gate, scope, text, source, to=to, user_statement=user_statement)
-        except GateRefused as error:
-            self.refused[error.refusal] += 1
-            structlog.get_logger().info("gate.refused", code=error.refusal.value)
-            raise
 
 
 def _check(text: str, source: str, ttl_days: int | None) -> None:

@@ -64,6 +64,8 @@ memories: Final = sa.Table(
     sa.Column("expires_at", Instant),
     sa.Column("supersedes", _ID, sa.ForeignKey("memories.id"), unique=True),
     sa.Index("memories_scope", "user_id", "task_id"),
+    # An id is drawn before its row is written: who is bound to a tenant sees no row that has none yet.
+    implicit_returning=False,
     sqlite_autoincrement=True,  # no id is given twice: a record of a deletion never names another memory
 )
 

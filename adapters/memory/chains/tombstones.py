@@ -16,7 +16,7 @@ from adapters.memory.batch import PART, Found
 from adapters.memory.chains.tables import memories, memory_tenants
 from adapters.memory.due import Due
 from adapters.memory.facts import place_of, scope_of
-from adapters.memory.tables import USER_WIDE, facts
+from adapters.memory.tables import USER_WIDE, facts, preference_events
 from orchestrator import Gate, Scope, SelectorKind, Tombstone, candidate_tokens, distinctive_tokens
 
 Versions: TypeAlias = Callable[[], Iterator[Sequence[Found]]]
@@ -65,7 +65,7 @@ def _of_version(
 
 
 def _staying(connection: sa.Connection, versions: Versions) -> frozenset[str]:
-    """Give the tokens of one chain that stand in facts and memories of its scope that stay, too."""
+    """Give the tokens of one chain that stand in facts, preferences and memories of its scope that stay, too."""
     tokens, scopes = set[str](), set[Scope]()
     for part in versions():
         for row in part:
@@ -73,7 +73,7 @@ def _staying(connection: sa.Connection, versions: Versions) -> frozenset[str]:
             scopes.add(scope_of(row.tenant, row.user_id, row.task_id))
     staying = set[str]()
     for scope in scopes:
-        for query in (_FACTS, _MEMORIES):
+        for query in (_FACTS, _EVENTS, _MEMORIES):
             for part in _read(connection, query, scope):
                 staying.update(*(tokens.intersection(candidate_tokens(text)) for (text,) in part))
     return frozenset(staying)
@@ -86,10 +86,13 @@ def _read(connection: sa.Connection, query: sa.Select[Any], scope: Scope) -> Ite
         yield from found.partitions(PART)
 
 
-_f, _m, _t = facts.c, memories.c, memory_tenants.c
+_f, _e, _m, _t = facts.c, preference_events.c, memories.c, memory_tenants.c
 _HERE: Final = [sa.bindparam(f"of_{name}", type_=sa.Text()) for name in ("tenant", "user_id", "project")]
 _FACTS: Final = sa.select(_f.value).where(
     sa.tuple_(_f.tenant, _f.user_id, _f.project) == sa.tuple_(*_HERE), _f.active == 1
+)
+_EVENTS: Final = sa.select(_e.value).where(
+    sa.tuple_(_e.tenant, _e.user_id, _e.project) == sa.tuple_(*_HERE), _e.state == "live", _e.value.is_not(None)
 )
 _MEMORIES: Final = (
     sa.select(_m.text)

@@ -75,6 +75,6 @@ def _insert(
         expires_at=expiry(now, ttl_days),
         supersedes=supersedes,
     )
-    memory_id: int = connection.execute(row.returning(memories.c.id)).scalar_one()
+    memory_id: int = connection.execute(row).inserted_primary_key[0]  # type: ignore[index]  # one row has one
     connection.execute(memory_tenants.insert().values(memory_id=memory_id, tenant=scope.tenant, revoked=0))
     return memory_id
