@@ -31,7 +31,7 @@ check: setup ## What CI runs: format, lint, types, import contracts, tests
 	$(MAKE) test
 	$(MAKE) requirements
 
-requirements: setup ## Print which requirements have a test; fail where one of this release has none
+requirements: setup ## Print which tests show each requirement; fail where one has none
 	$(BIN)/python tests/requirements.py
 
 crash: setup ## Kill processes at every named point, stop brokers and databases
@@ -42,7 +42,7 @@ SCHEDULES ?= 500
 schedules: setup ## Try the five stores under schedules of new seeds (SCHEDULES=); a seed that breaks a property is printed
 	PYTHONPATH=. $(BIN)/python -m tests.properties.explore --schedules $(SCHEDULES)
 
-mutants: setup ## Change one rule of the provenance store at a time, and see that the test named for it fails
+mutants: setup ## Change one rule at a time, and see that the tests named for it fail
 	PYTHONPATH=. $(BIN)/python tests/mutants/run.py
 
 JOBS ?= 1000

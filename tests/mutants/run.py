@@ -1,4 +1,4 @@
-"""Changes one rule at a time in a copy of the source, and sees that the tests named for it fail.
+"""Changes one rule at a time in a copy of the project, and sees that the tests named for it fail.
 
     python tests/mutants/run.py
 
@@ -18,19 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.provenance import MUTATIONS, STORE, TESTS, Mutation
+from tests.mutants import product, provenance
+from tests.mutants.mutation import Mutation
 
 ROOT: Final = Path(__file__).parents[2]
-SETTINGS: Final = """[pytest]
-pythonpath = .
-addopts = --import-mode=importlib --strict-markers -p no:cacheprovider --tb=no -q -rf
-filterwarnings = error
-markers =
-    req(number): the requirement that a test shows
-    case(number): the failure of a real user that a test shows cannot happen here
-"""
+PARTS: Final = ("adapters", "orchestrator", "workers", "tests")
+MUTATIONS: Final = (*provenance.MUTATIONS, *product.MUTATIONS)
 AT_ONCE: Final = 2
-PATIENCE: Final = 60.0
+PATIENCE: Final = 300.0
+QUIET: Final = ("-p", "no:cacheprovider", "--tb=no", "-q", "-rf")
 
 
 def main() -> int:
@@ -38,9 +34,9 @@ def main() -> int:
     named = sorted({test for mutation in MUTATIONS for test in mutation.killed_by})
     with tempfile.TemporaryDirectory() as folder:
         unchanged = copied(Path(folder) / "unchanged")
-        status, _ = run(unchanged, named)
+        status, failed = run(unchanged, named)
         if status != 0:
-            sys.stdout.write("a named test fails although nothing was changed, or there is none of that name\n")
+            sys.stdout.write(f"a named test fails although nothing was changed, or is not there: {sorted(failed)}\n")
             return 1
         with ThreadPoolExecutor(AT_ONCE) as pool:
             killed = list(pool.map(partial(is_killed, unchanged), MUTATIONS, range(len(MUTATIONS))))
@@ -58,44 +54,42 @@ def is_killed(unchanged: Path, mutation: Mutation, number: int) -> bool:
     shutil.copytree(unchanged, copy)  # with all that the first run has compiled
     apply(copy, mutation)
     status, failed = run(copy, mutation.killed_by)
+    shutil.rmtree(copy)
     return status == 1 and failed == set(mutation.killed_by)
 
 
 def apply(copy: Path, mutation: Mutation) -> None:
-    """Replace a text that stands exactly once; raises `ValueError` for any other."""
-    file = copy / STORE / mutation.file
-    text = file.read_text(encoding="utf-8")
-    if text.count(mutation.old) != 1:
-        raise ValueError(f"{mutation.file} holds this {text.count(mutation.old)} times, not once: {mutation.old!r}")
-    file.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
-    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
-        compiled.unlink()  # it is told from the new text by whole seconds alone
+    """Replace texts that stand exactly once; raises `ValueError` for any other."""
+    for name, old, new in mutation.changes:
+        file = copy / name
+        text = file.read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise ValueError(f"{name} holds this {text.count(old)} times, not once: {old!r}")
+        file.write_text(text.replace(old, new), encoding="utf-8")
+        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+            compiled.unlink()  # it is told from the new text by whole seconds alone
 
 
 def copied(folder: Path) -> Path:
     """Copy what is changed and what looks at it."""
-    shutil.copytree(ROOT / "adapters" / "memory", folder / "adapters" / "memory")
-    shutil.copy2(ROOT / "adapters" / "__init__.py", folder / "adapters")
-    shutil.copytree(ROOT / "tests" / "data", folder / "tests" / "data")
-    (folder / TESTS).mkdir(parents=True)
-    for file in (ROOT / TESTS).glob("*chains*.py"):
-        shutil.copy2(file, folder / TESTS)
-    (folder / "pytest.ini").write_text(SETTINGS, encoding="utf-8")
+    for part in PARTS:
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "pyproject.toml", folder)
     return folder
 
 
 def run(copy: Path, tests: Collection[str]) -> tuple[int, set[str]]:
     """Run tests against a copy; give the exit status and the names of those that failed."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *(f"{TESTS}/{test}" for test in tests)],
+        [sys.executable, "-m", "pytest", *QUIET, *tests],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy)},
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE,
     )
-    failed = (line.removeprefix(f"FAILED {TESTS}/") for line in done.stdout.splitlines() if line.startswith("FAILED"))
+    failed = (line.removeprefix("FAILED ") for line in done.stdout.splitlines() if line.startswith("FAILED"))
     return done.returncode, {name.partition(" - ")[0] for name in failed}
 
 
