@@ -33,7 +33,7 @@ _OF_FACT: Final = """(t.handle = :value OR EXISTS (SELECT 1 FROM facts AS f WHER
     AND f.user_id = t.user_id AND f.project = t.project AND f.key = t.key AND f.fact_id = :value))"""
 _NAMED_EVENTS: Final[Mapping[SelectorKind, str]] = {
     SelectorKind.KEY: f"{_EVENTS} {_IN_PROJECT} AND t.key = :value",
-    SelectorKind.MEMORY: f"{_EVENTS} {_IN_PROJECT} AND t.handle = :value",
+    SelectorKind.MEMORY: f"{_EVENTS} {_IN_PROJECT} AND {_OF_FACT}",
     SelectorKind.SUBJECT: f"{_EVENTS} {_IN_PROJECT}",
     SelectorKind.SOURCE: f"{_EVENTS} {_TOLD_IN.format('t.source')}",
 }

@@ -91,6 +91,21 @@ def test_copy_is_found_by_one_record_alone_and_by_what_the_source_has_revoked(ba
     assert all(row[0] != target.id for row in backups.rows(copy, "SELECT handle FROM preferences"))
 
 
+def test_memory_takes_what_stands_under_the_key_of_its_fact_from_a_copy(backups: Stage) -> None:
+    event, _ = everybody_prefers(backups)[ANNA]
+    handles = dict(backups.rows(backups.take(), "SELECT handle, key FROM preference_events"))
+    key, store = handles[event.id], backups.memory.store
+    store.register_source(ANNA, "turn-of-the-fact")
+    store.put(ANNA, key, "a fact of the same key", "turn-of-the-fact")
+    (fact,) = [fact.id for fact in store.current(ANNA) if fact.key == key]
+    copy = backups.take()
+    order = backups.revoked(Selector(kind=SelectorKind.MEMORY, value=fact))
+    assert event in order.known
+    assert backups.erase(backups.found(replace(order, known=()))).erased >= 1
+    assert all(row[0] != event.id for row in backups.rows(copy, "SELECT handle FROM preference_events"))
+    assert backups.look(replace(order, known=())).remaining == 0
+
+
 def test_what_holds_in_a_copy_is_seen_and_goes_though_its_event_is_not_there(backups: Stage) -> None:
     event, _ = everybody_prefers(backups)[ANNA]
     copy = backups.take()

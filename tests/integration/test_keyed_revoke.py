@@ -70,13 +70,15 @@ def test_source_names_what_was_told_in_it_or_in_what_was_made_of_it_in_every_pro
     assert set(keyed.found(keyed.order(by_source("turn-1"), BERTA))) == set(), "nobody names another user's"
 
 
-def test_memory_names_one_event_or_candidate_or_the_candidates_of_a_fact(keyed: Keyed) -> None:
+def test_memory_names_one_event_or_candidate_or_what_stands_under_the_key_of_a_fact(keyed: Keyed) -> None:
     event, other = keyed.prefer(ANNA, "tone", "brief", "turn-1"), keyed.prefer(ANNA, "tone", "long", "turn-2")
     fact = keyed.put(ANNA, "seat", "aisle", "turn-1")
     proposed = {keyed.propose(ANNA, "seat", "window", "turn-2"), keyed.propose(ANNA, "seat", "any", "turn-2")}
-    abroad = keyed.propose(AT_WORK, "seat", "window", "turn-4")
+    stated = keyed.prefer(ANNA, "seat", "by the window", "turn-1")
+    abroad, at_work = keyed.propose(AT_WORK, "seat", "window", "turn-4"), keyed.prefer(AT_WORK, "seat", "any", "turn-4")
     assert keyed.found(keyed.order(by_memory(event.id))) == (event,)
-    assert set(keyed.found(keyed.order(by_memory(fact.id)))) == {fact, *proposed}
+    assert set(keyed.found(keyed.order(by_memory(fact.id)))) == {fact, stated, *proposed}
+    assert at_work not in keyed.found(keyed.order(by_memory(fact.id), EVERYWHERE)), "the key is that of its scope"
     assert keyed.found(keyed.order(by_memory(abroad.id), ANNA)) == ()
     assert keyed.found(keyed.order(by_memory(abroad.id), EVERYWHERE)) == (abroad,)
     assert keyed.found(keyed.order(by_memory(event.id), FOREIGN)) == ()

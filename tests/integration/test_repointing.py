@@ -190,12 +190,12 @@ def test_what_another_order_of_the_batch_takes_stands_for_nothing(keyed: Keyed, 
     assert [repointed(keyed, order.job) for order in orders] == [0, 0]
 
 
-def test_text_is_marked_by_an_order_of_the_same_batch_that_forgets_the_fact_itself(keyed: Keyed) -> None:
+def test_text_stands_by_nothing_that_an_order_of_the_same_batch_forgets_with_the_fact(keyed: Keyed) -> None:
     fact = twice(keyed)
     keyed.prefer(ANNA, "home", HOME, "turn-3")
     orders = [keyed.order(by_source("acme/told-first")), keyed.order(by_memory(fact))]
     answers = keyed.adapter.revoke(orders)
-    assert kinds(answers[0]) == ["source"]
+    assert kinds(answers[0]) == ["source", "text"]
     assert {"key", "text"} <= set(kinds(answers[1]))
 
 

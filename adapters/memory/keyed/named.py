@@ -1,8 +1,9 @@
 """Which events and candidates a selector names.
 
-Principles: an event and a candidate are items of their own, each with a handle. What is left
-because of a hold is told by its handle alone: by the time it is free, what named it may be gone.
-What has expired names neither.
+Principles: an event and a candidate are items of their own, each with a handle. A fact that is
+named takes what stands under its key: the key is forgotten with it, and a restore would take it.
+What is left because of a hold is told by its handle alone: by the time it is free, what named it
+may be gone. What has expired names neither.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def named(kind: str, selector: SelectorKind, within_project: bool) -> sa.ColumnE
         case SelectorKind.KEY:
             conditions.append(c.key == value)
         case SelectorKind.MEMORY:
-            conditions.append(c.handle == value if kind == EVENT else (c.handle == value) | _of_fact(value))
+            conditions.append((c.handle == value) | _of_fact(table, value))
         case SelectorKind.SOURCE:
             told_in = [c.source] if kind == EVENT else [c.source, fact_candidates.c.decided_in]
             conditions.append(sa.or_(*(_of_source(table, source, value) for source in told_in)))
@@ -91,9 +92,9 @@ def _given(name: str) -> sa.BindParameter[Any]:
     return sa.bindparam(name, type_=sa.Text())
 
 
-def _of_fact(fact: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
-    """Give the condition for candidates of the key of a fact, in that fact's scope."""
-    f, c = facts.c, fact_candidates.c
+def _of_fact(table: sa.Table, fact: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
+    """Give the condition for what stands under the key of a fact, in that fact's scope."""
+    f, c = facts.c, table.c
     same = (f.tenant == c.tenant) & (f.user_id == c.user_id) & (f.project == c.project) & (f.key == c.key)
     return sa.exists().where(same, f.fact_id == fact).correlate_except(facts)
 

@@ -43,7 +43,7 @@ _LISTED: Final = """ AND EXISTS (SELECT 1 FROM revocation_targets AS g WHERE g.j
     AND g.kind = '{0}' AND g.handle = t.handle)"""
 _NAMED: Final = {
     SelectorKind.KEY: (_IN_PROJECT + " AND t.key = given.value",) * 2,
-    SelectorKind.MEMORY: (_IN_PROJECT + " AND t.handle = given.value", _IN_PROJECT + _OF_FACT),
+    SelectorKind.MEMORY: (_IN_PROJECT + _OF_FACT,) * 2,
     SelectorKind.SUBJECT: (_IN_PROJECT,) * 2,
     SelectorKind.SOURCE: (
         f" AND {_TOLD_IN.format('t.source')}",
