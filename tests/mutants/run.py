@@ -18,12 +18,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.mutants import product, provenance
+from tests.mutants import (
+    context,
+    copies,
+    deletion,
+    drafts,
+    facts,
+    gate,
+    jobs,
+    preferences,
+    provenance,
+    rows,
+)
 from tests.mutants.mutation import Mutation
 
 ROOT: Final = Path(__file__).parents[2]
 PARTS: Final = ("adapters", "orchestrator", "workers", "tests")
-MUTATIONS: Final = (*provenance.MUTATIONS, *product.MUTATIONS)
+SUBJECTS: Final = (provenance, preferences, gate, facts, context, drafts, deletion, rows, copies, jobs)
+MUTATIONS: Final = tuple(mutation for subject in SUBJECTS for mutation in subject.MUTATIONS)
 AT_ONCE: Final = 2
 PATIENCE: Final = 300.0
 QUIET: Final = ("-p", "no:cacheprovider", "--tb=no", "-q", "-rf")
