@@ -28,12 +28,13 @@ def command(state_dir: Path, options: Mapping[str, object]) -> list[str] | None:
     """Give the command that starts the server, or None where the options name one that runs elsewhere."""
     if not wants_embedded(str(options.get("url", DEFAULT_URL))):
         return None
-    return [sys.executable, "-m", "adapters.cache.server", str(state_dir)]
+    # Who asks for the command starts it. It may be gone before the server can ask who its parent is.
+    return [sys.executable, "-m", "adapters.cache.server", str(state_dir), str(os.getpid())]
 
 
-def main(state_dir: Path) -> int:
-    """Serve until SIGTERM, Ctrl-C or the end of the parent process; give the exit status."""
-    over, parent = threading.Event(), os.getppid()
+def main(state_dir: Path, parent: int) -> int:
+    """Serve until SIGTERM, Ctrl-C or the end of the process that has started it; give the exit status."""
+    over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
     try:
@@ -73,7 +74,7 @@ def _serve(port_file: Path, over: threading.Event, parent: int) -> int:
     port = str(server.server_address[1])
     try:
         _write(port_file, port)
-        while not over.wait(_LOOK_AT_PARENT) and os.getppid() == parent:
+        while os.getppid() == parent and not over.wait(_LOOK_AT_PARENT):
             pass
     finally:
         _remove(port_file, port)
@@ -98,4 +99,4 @@ def _remove(path: Path, port: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

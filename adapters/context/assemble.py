@@ -31,7 +31,7 @@ from adapters.memory.facts import check_value
 from adapters.memory.keyed.named import EVENT
 from adapters.memory.preferences.marks import key_mac
 from adapters.memory.sources import position_of
-from orchestrator import Scope, Selector, SelectorKind
+from orchestrator import InvalidRequest, Scope, Selector, SelectorKind
 
 TRIES: Final = 3
 """Selections that are begun before a memory that keeps changing is left alone."""
@@ -181,6 +181,10 @@ def _item(connection: sa.Connection, record: Record) -> Item:
 
 def _check(name: str, preferences: Collection[str], constraints: Mapping[str, str]) -> None:
     check_text("name", name, MAX_NAME)
+    # A text is a collection, too: of the letters of a key.
+    if isinstance(preferences, str) or not isinstance(preferences, Collection):
+        message = "preferences must be a list of keys"
+        raise InvalidRequest(message, field="preferences")
     for key in (*preferences, *constraints):
         Selector(kind=SelectorKind.KEY, value=key)
     for value in constraints.values():

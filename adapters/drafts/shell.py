@@ -31,11 +31,13 @@ def opened(state: Path | None) -> Iterator[DraftsAdapter]:
         finally:
             adapter.close()
     except Refused as error:
-        typer.echo(str(error), err=True)
+        typer.echo(f"expunge: {error}", err=True)
         raise typer.Exit(EXIT_REFUSED) from None
     except InvalidRequest as error:
-        typer.echo(str(error), err=True)
+        typer.echo(f"expunge: {error}", err=True)
         raise typer.Exit(EXIT_INVALID) from None
     except ErasureError as error:
-        typer.echo(f"the drafts cannot be reached: {error} Is [adapters.{NAME}] url right? ({error.code})", err=True)
+        typer.echo(
+            f"expunge: the drafts cannot be reached: {error} Is [adapters.{NAME}] url right? ({error.code})", err=True
+        )
         raise typer.Exit(EXIT_FAILED) from None

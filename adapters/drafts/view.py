@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from adapters.drafts.errors import MEMORY_CHANGED, JobUnknown
+from adapters.drafts.inputs import MAX_NAME, check_text
 from adapters.drafts.lineage import read
 from adapters.drafts.step import State, Step, kind_of
 from adapters.drafts.tables import draft_jobs, drafts
@@ -52,7 +53,8 @@ class JobView:
 
 
 def job_of(connection: sa.Connection, scope: Scope, name: str) -> Found | None:
-    """Give the row of a job of exactly this scope."""
+    """Give the row of a job of exactly this scope; raises `InvalidRequest` for what can be no id of one."""
+    check_text("job", name, MAX_NAME)
     j, place = draft_jobs.c, place_of(scope)
     here = (j.tenant == scope.tenant) & (j.user_id == scope.user) & (j.project == place["project"])
     return connection.execute(sa.select(draft_jobs).where(here, j.name == name)).one_or_none()

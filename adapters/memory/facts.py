@@ -154,7 +154,7 @@ def check(key: str, value: str, source: str, expires: float) -> None:
     """Raise `InvalidRequest`, a `ValueError`, for what may not be stored. Never repeats the value."""
     check_names(key, source)
     check_value(value)
-    if math.isnan(expires):
+    if isinstance(expires, bool) or not isinstance(expires, int | float) or math.isnan(expires):
         message = "expires must be a number of seconds"
         raise InvalidRequest(message, field="expires")
 

@@ -76,7 +76,10 @@ def test_action_is_asked_for_listed_and_approved() -> None:
     assert (document["state"], document["decided_at"], document["receipt"]) == ("approved", 0, None)
     assert document["payload"] == "Report\n\nlanguage: zh-CN"
     refused = run("approve", "decide", "mail-1", "refuse")
-    assert (refused.exit_code, refused.stderr) == (3, "This action was decided otherwise: ask under a new id.\n")
+    assert (refused.exit_code, refused.stderr) == (
+        3,
+        "expunge: This action was decided otherwise: ask under a new id.\n",
+    )
 
 
 @pytest.mark.req("R57")
@@ -85,7 +88,7 @@ def test_action_whose_memory_was_forgotten_is_not_approved() -> None:
     key = asked()
     assert run("forget", "language").exit_code == 0
     refused = run("approve", "decide", "mail-1", "approve")
-    assert (refused.exit_code, refused.stderr) == (3, VOID)
+    assert (refused.exit_code, refused.stderr) == (3, f"expunge: {VOID}")
     assert run("approve", "list").stdout == f"mail-1: send-mail void, operation {key}\n"
 
 
@@ -109,18 +112,19 @@ def test_receipt_is_shown_after_the_memory_was_forgotten(context: AdapterContext
 @pytest.mark.usefixtures("context")
 def test_wrong_use_is_told_with_what_to_do() -> None:
     unknown = run("approve", "decide", "mail-9", "approve")
-    assert (unknown.exit_code, unknown.stderr) == (3, "There is no such approval in this scope.\n")
+    assert (unknown.exit_code, unknown.stderr) == (3, "expunge: There is no such approval in this scope.\n")
     assert run("approve", "receipt", "0" * 32).exit_code == 3
     published()
     no_name = run("approve", "request", "Mail 1", "--action", "send-mail", "--report", "report-001")
     assert no_name.exit_code == 2
-    assert no_name.stderr == "approval must be 1 to 64 of a-z, 0-9 and -, and begin with none\n"
+    assert no_name.stderr == "expunge: approval must be 1 to 64 of a-z, 0-9 and -, and begin with none\n"
     no_report = run("approve", "request", "mail-1", "--action", "send-mail", "--report", "report-002")
     assert no_report.exit_code == 3
     answer = run("approve", "decide", "mail-1", "perhaps")
     assert answer.exit_code == 2
     assert (
-        run("submit", "report-003", "--collect", "seat").stderr == "keys must name facts that hold now in this scope\n"
+        run("submit", "report-003", "--collect", "seat").stderr
+        == "expunge: keys must name facts that hold now in this scope\n"
     )
     assert run("submit", "report-003", "--redo", "report-002").exit_code == 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -65,7 +66,7 @@ def adapter(tmp_path: Path) -> Iterator[CacheAdapter]:
     ],
 )
 def test_only_port_0_asks_for_the_embedded_server(tmp_path: Path, options: dict[str, object], embedded: bool) -> None:  # noqa: FBT001
-    wanted = [sys.executable, "-m", "adapters.cache.server", str(tmp_path)]
+    wanted = [sys.executable, "-m", "adapters.cache.server", str(tmp_path), str(os.getpid())]
     assert command(tmp_path, options) == (wanted if embedded else None)
 
 
@@ -104,10 +105,11 @@ def test_port_of_another_server_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_server_ends_when_its_parent_has_died(tmp_path: Path) -> None:
-    script = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(60)"
-    argv = command(tmp_path, {})
-    assert argv is not None
-    parent = subprocess.Popen([sys.executable, "-c", script, *argv], stdout=subprocess.DEVNULL)
+    script = (
+        "import subprocess, sys, time; from pathlib import Path; from adapters.cache.server import command\n"
+        "subprocess.Popen(command(Path(sys.argv[1]), {})); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.DEVNULL)
     until((tmp_path / "cache.port").exists)
     parent.kill()
     parent.wait()
@@ -136,11 +138,18 @@ def test_missing_server_is_said_at_first_use_and_found_when_it_comes_and_comes_a
         assert adapter.answers.get(ANNA, "q") is None
 
 
+def test_server_whose_starter_is_gone_before_it_looks_ends_at_once(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    starting = [*(command(tmp_path, {}) or [])[:-1], gone.stdout.decode().strip()]
+    assert subprocess.run(starting, timeout=20, check=False).returncode == 0
+    assert not (tmp_path / "cache.port").exists()
+
+
 def test_missing_fakeredis_is_said_with_what_to_install(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['fakeredis'] = None\n"
         "from pathlib import Path; from adapters.cache.server import main\n"
-        "sys.exit(main(Path(sys.argv[1])))"
+        "import os; sys.exit(main(Path(sys.argv[1]), os.getppid()))"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -99,10 +99,10 @@ def test_what_a_rule_refuses_exits_3_and_wrong_use_exits_2(state: Path) -> None:
     theirs = ("--source", "theirs", "--expected-version", "0")
     for words in (("accept", name, *theirs), ("reject", name), ("reject", "0" * 32)):
         refused = run(state, "candidate", *words, *OTHER, exits=3)
-        assert (refused.stdout, refused.stderr) == ("", "There is no such candidate.\n")
+        assert (refused.stdout, refused.stderr) == ("", "expunge: There is no such candidate.\n")
     conflict = run(state, "candidate", "accept", name, *confirmed, "4", *WHO, exits=3)
     assert conflict.stderr == (
-        "The key is at another version than expected: read it again, and ask, before anything is replaced."
+        "expunge: The key is at another version than expected: read it again, and ask, before anything is replaced."
         " It is at version 0 (none).\n"
     )
     for wrong in (("accept", name, *confirmed, "-1"), ("list", "--limit", "0")):

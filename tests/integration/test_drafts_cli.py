@@ -66,7 +66,7 @@ def test_story_of_six_commands_and_a_wait(tmp_path: Path) -> None:
     assert shell("memory", "forget", "language", *WHO)[0] == 0
     time.sleep(max(0.0, died + LEASE - time.monotonic()))
     code, out, said = shell("memory", "run", "report-001", *WHO)
-    assert (code, out, said.splitlines()[-1]) == (3, "", FAILURE)
+    assert (code, out, said.splitlines()[-1]) == (3, "", f"expunge: {FAILURE}")
     seen = json.loads(shell("memory", "inspect", "report-001", *WHO, "--json")[1])
     assert (seen["state"], seen["failure"], seen["published"]) == ("failed", FAILURE, None)
     assert [(c["step"], "zh-CN" in c["text"]) for c in seen["checkpoints"]] == [("collect", True), ("draft", True)]
@@ -106,18 +106,21 @@ def test_lease_of_another_runner_exits_3_and_says_when_it_is_free(context: Adapt
     adapter.close()
     held = run("run", "report-001")
     assert (held.exit_code, held.stdout) == (3, "")
-    assert held.stderr == "Another runner has this job: it can be claimed when the lease has ended.\n"
+    assert held.stderr == "expunge: Another runner has this job: it can be claimed when the lease has ended.\n"
     assert told("inspect", "report-001")["lease_until"] == 60
 
 
 @pytest.mark.usefixtures("context")
 def test_wrong_use_is_told_with_what_to_do() -> None:
     unknown = run("run", "report-009")
-    assert (unknown.exit_code, unknown.stderr) == (3, "There is no such draft job in this scope.\n")
+    assert (unknown.exit_code, unknown.stderr) == (3, "expunge: There is no such draft job in this scope.\n")
     assert run("inspect", "report-009").exit_code == 3
     assert run("submit", "report-001").exit_code == 0
     no_lease = run("run", "report-001", "--lease-seconds", "0")
-    assert (no_lease.exit_code, no_lease.stderr) == (2, "lease_seconds must be more than 0 and at most 86400\n")
+    assert (no_lease.exit_code, no_lease.stderr) == (
+        2,
+        "expunge: lease_seconds must be more than 0 and at most 86400\n",
+    )
     no_place = run("run", "report-001", "--fault", "after_all")
     assert no_place.exit_code == 2
     assert all(fault.value in no_place.stderr for fault in Fault)
@@ -149,5 +152,6 @@ def test_database_that_cannot_be_opened_is_told_without_its_url(tmp_path: Path) 
     failed = run("submit", "report-001")
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert failed.stderr == (
-        "the drafts cannot be reached: The store does not answer. Is [adapters.drafts] url right? (store_unreachable)\n"
+        "expunge: the drafts cannot be reached: The store does not answer."
+        " Is [adapters.drafts] url right? (store_unreachable)\n"
     )

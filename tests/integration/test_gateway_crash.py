@@ -116,6 +116,29 @@ def test_source_that_is_put_back_to_before_it_was_sent_sends_nothing_twice(
         shutil.copy(copy, file)
 
 
+@pytest.mark.req("R59")
+@pytest.mark.req("R61")
+@pytest.mark.parametrize("sent", [1, 0])
+def test_tool_tells_what_was_sent_before_the_source_was_put_back_and_nothing_is_sent_again(
+    small: Office, tmp_path: Path, sent: int
+) -> None:
+    small.approve()
+    closed(small)
+    copy = Path(shutil.copy(tmp_path / "m.db", tmp_path / "copy.db"))
+    receipts = [small.gateway.dispatch(A, MAIL, small.revision()) for _ in range(sent)]
+    closed(small)
+    small.desk.memory.restore(copy, [], lambda: 2)
+    if not sent:
+        for _ in range(2):
+            with pytest.raises(ApprovalVoid):
+                small.gateway.dispatch(A, MAIL, small.revision())
+    for receipt in receipts * 2:
+        assert small.gateway.dispatch(A, MAIL, small.revision()) == receipt
+        assert small.approvals.receipt(A, receipt.operation_key) == receipt
+        assert [view.outstanding for view in small.approvals.list(A)] == [("external_copy",)]
+    assert len(small.tool.sent) == sent
+
+
 def closed(office: Office) -> None:
     """Close the database, so that its file may be copied or replaced."""
     for engine in (office.drafts._engine, office.desk.memory.store._engine):

@@ -32,9 +32,11 @@ from adapters.drafts.inputs import check_lease
 from adapters.drafts.schema import open_in
 from adapters.drafts.tables import approvals
 from adapters.memory.batch import Found
-from adapters.memory.engine import writing
+from adapters.memory.engine import reading, writing
 from adapters.memory.facts import revision as revision_of
 from adapters.memory.instant import micros
+from adapters.memory.replay import RANGE
+from adapters.memory.tables import source_epoch
 from orchestrator import AdapterContext, Refused, Scope
 
 LEASE: Final = 30.0
@@ -86,9 +88,8 @@ class Gateway:
         with writing(self._engine, [scope.tenant]) as connection:
             marked = self._mark(connection, scope, known(connection, scope, name), revision, lease_us)
             fault(Place.WITHIN_MARK)
-        if marked is None:
-            # Raised when the end of it is committed.
-            raise ApprovalVoid
+        if marked is None:  # and that is committed
+            return self._told_by_tool(scope, name)
         if marked.row.receipt is not None:
             return _told(marked.row, str(marked.row.receipt))
         fault(Place.AFTER_MARK)
@@ -109,6 +110,8 @@ class Gateway:
         state, now = ApprovalState(row.state), self._context.clock.now()
         if row.receipt is not None:
             return _Marked(row=row, payload=None)
+        if state is ApprovalState.VOID:
+            return None
         if state in _NOT_SENT:
             raise _NOT_SENT[state]
         if row.lease_until_us is not None and row.lease_until_us > micros(now):
@@ -127,6 +130,22 @@ class Gateway:
             raise StaleDispatch
         move(connection, row, ApprovalState.DISPATCHED, **times)
         return _Marked(row=row, payload=payload)
+
+    def _told_by_tool(self, scope: Scope, name: str) -> Receipt:
+        """Give the receipt of an action that is void here and was sent before the source was put back.
+
+        The source has forgotten that; the tool has not. Raises `ApprovalVoid` where nothing was sent.
+        """
+        with reading(self._engine, [scope.tenant]) as connection:
+            row = known(connection, scope, name)
+            before = connection.scalar(sa.select(source_epoch.c.epoch)) or 0
+        done = self._tool.look_up(row.operation_key) if before > 1 and row.position < before * RANGE else None
+        if done is None:
+            raise ApprovalVoid
+        check_receipt(done)
+        with writing(self._engine, [scope.tenant]) as connection:
+            _keep(connection, row, state=ApprovalState.DISPATCHED, receipt=done)
+        return _told(row, done)
 
     def _send(self, scope: Scope, marked: _Marked) -> str:
         """Give the receipt of an operation, and have it carried out where the tool knows of none."""
@@ -148,7 +167,6 @@ class Gateway:
 _NOT_SENT: Final = {
     ApprovalState.PENDING: ApprovalPending,
     ApprovalState.REFUSED: ApprovalDecided,
-    ApprovalState.VOID: ApprovalVoid,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from adapters.drafts.approvals.inputs import check_name
 from adapters.drafts.approvals.state import WAITING, ApprovalState
 from adapters.drafts.errors import ApprovalUnknown
 from adapters.drafts.tables import approvals
@@ -18,7 +19,8 @@ _WAITING: Final = tuple(state.value for state in WAITING)
 
 
 def row_of(connection: sa.Connection, scope: Scope, name: str) -> Found | None:
-    """Give an approval of exactly this scope by the id under which it was asked for."""
+    """Give an approval of exactly this scope by its id; raises `InvalidRequest` for what can be none."""
+    check_name("approval", name)
     return connection.execute(sa.select(approvals).where(_of(scope), approvals.c.name == name)).one_or_none()
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from adapters.drafts.approvals.cancel import outstanding
 from adapters.drafts.approvals.state import ApprovalState
 from adapters.drafts.errors import ApprovalUnknown
+from adapters.drafts.inputs import MAX_NAME, check_text
 from adapters.drafts.tables import approvals
 from adapters.memory.batch import Found
 from adapters.memory.facts import place_of
@@ -68,7 +69,8 @@ def view(row: Found, payload: str | None) -> ApprovalView:
 
 
 def receipt_of(connection: sa.Connection, scope: Scope, operation_key: str) -> Receipt:
-    """Give the three columns that stay readable whatever was revoked; raises `ApprovalUnknown`."""
+    """Give the three columns that stay readable whatever was revoked; raises `ApprovalUnknown` and `InvalidRequest`."""
+    check_text("operation_key", operation_key, MAX_NAME)
     a, place = approvals.c, place_of(scope)
     here = (a.tenant == scope.tenant) & (a.user_id == scope.user) & (a.project == place["project"])
     query = sa.select(a.operation_key, a.payload_mac, a.receipt).where(here, a.operation_key == operation_key)

@@ -16,7 +16,7 @@ from adapters.memory.candidates.errors import CandidateUnknown
 from adapters.memory.facts import Fact
 from adapters.memory.instant import EPOCH
 from adapters.memory.tables import USER_WIDE, fact_candidates
-from orchestrator import Gate, InvalidRequest, Scope
+from orchestrator import Gate, InvalidRequest, Scope, Selector, SelectorKind
 
 CONFIRMATION: Final = "confirmation"
 """What stands in the place of a rule where the user has confirmed."""
@@ -71,6 +71,7 @@ def of_scope(scope: Scope) -> tuple[sa.ColumnElement[bool], ...]:
 
 def read(connection: sa.Connection, scope: Scope, candidate: str, now: float) -> Candidate:
     """Give one candidate; raises `CandidateUnknown` for what is another user's as for what is none."""
+    check_id(candidate)
     query = sa.select(fact_candidates).where(*of_scope(scope), fact_candidates.c.handle == candidate)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -96,6 +97,11 @@ def of_row(row: Found, now: float) -> Candidate:
         decided_in=row.decided_in,
         version=row.version,
     )
+
+
+def check_id(candidate: str) -> None:
+    """Raise `InvalidRequest` for what can be the id of no record: a database could not even look for it."""
+    Selector(kind=SelectorKind.MEMORY, value=candidate)
 
 
 def check_name(field_: str, name: object) -> None:

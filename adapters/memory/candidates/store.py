@@ -16,6 +16,7 @@ from adapters.memory.candidates.candidate import (
     Candidate,
     CandidateState,
     Rule,
+    check_id,
     check_name,
     of_row,
     of_scope,
@@ -82,6 +83,8 @@ class Candidates:
         """Give the candidates of a scope that wait, by id; the last id of a page is what the next one comes `after`."""
         if type(limit) is not int or not 0 < limit <= MAX_LIMIT:
             raise InvalidRequest(f"limit must be a number from 1 to {MAX_LIMIT}", field="limit")
+        if after is not None:
+            check_id(after)
         c, now = fact_candidates.c, self._now()
         waiting = (*of_scope(scope), c.state == CandidateState.PENDING.value, c.expires > now, c.handle > (after or ""))
         query = sa.select(fact_candidates).where(*waiting).order_by(c.handle).limit(limit)
