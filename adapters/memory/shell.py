@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
@@ -31,28 +31,34 @@ Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 @contextmanager
 def opened(state: Path | None) -> Iterator[MemoryAdapter]:
-    """Open the installed adapter; refusals and wrong requests become exit codes."""
+    """Open the memory store as `using` does."""
+    with using(state, "memory", "the memory store", hint=" Is [adapters.memory] url right?") as adapter:
+        yield adapter
+
+
+@contextmanager
+def using(state: Path | None, name: str, what: str, *, hint: str) -> Iterator[Any]:
+    """Open an adapter of the configuration; refusals and wrong requests become exit codes.
+
+    Where it is not enabled, nothing is made: no deletion job would reach it.
+    """
     from orchestrator import open_adapter  # noqa: PLC0415 - settings are read when a command runs
 
     try:
-        adapter = cast("MemoryAdapter", open_adapter(state, "memory"))
-        try:
+        with closing(cast("Any", open_adapter(state, name))) as adapter:  # each of ours can be closed
             yield adapter
-        finally:
-            adapter.close()
     except VersionConflict as error:
-        typer.echo(f"expunge: {error} It is at version {error.version} ({error.state}).", err=True)
-        raise typer.Exit(EXIT_REFUSED) from None
+        told, code = f"{error} It is at version {error.version} ({error.state}).", EXIT_REFUSED
     except Refused as error:
-        typer.echo(f"expunge: {error}", err=True)
-        raise typer.Exit(EXIT_REFUSED) from None
+        told, code = str(error), EXIT_REFUSED
     except InvalidRequest as error:
-        typer.echo(f"expunge: {error}", err=True)
-        raise typer.Exit(EXIT_INVALID) from None
+        told, code = str(error), EXIT_INVALID
     except ErasureError as error:
-        told = f"the memory store cannot be used: {error} Is [adapters.memory] url right? ({error.code})"
-        typer.echo(f"expunge: {told}", err=True)
-        raise typer.Exit(EXIT_FAILED) from None
+        told, code = f"{what} cannot be used: {error}{hint} ({error.code})", EXIT_FAILED
+    else:
+        return
+    typer.echo(f"expunge: {told}", err=True)
+    raise typer.Exit(code)
 
 
 def register(store: MemoryStore, scope: Scope, source: str, kind: SourceKind, derived_from: list[str] | None) -> None:

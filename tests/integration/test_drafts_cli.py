@@ -152,6 +152,6 @@ def test_database_that_cannot_be_opened_is_told_without_its_url(tmp_path: Path) 
     failed = run("submit", "report-001")
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert failed.stderr == (
-        "expunge: the drafts cannot be reached: The store does not answer."
+        "expunge: the drafts cannot be used: The store does not answer."
         " Is [adapters.drafts] url right? (store_unreachable)\n"
     )
