@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 import sqlalchemy as sa
 
@@ -12,6 +11,7 @@ from adapters.memory.keyed.named import EVENT
 from adapters.memory.preferences import Current, Event, EventNotFound, Operation, State
 from adapters.memory.preferences import state as applied
 from adapters.memory.preferences.event import read
+from adapters.memory.preferences.resolve import state_of
 from orchestrator import Gate, Scope, Target
 
 
@@ -47,7 +47,7 @@ def _current(connection: sa.Connection, gate: Gate, scope: Scope, key: str) -> P
     if scope.project is not None and held.operation not in {Operation.SET, Operation.ERASED}:
         return _current(connection, gate, replace(scope, project=None), key)
     return Preferred(
-        state=_state(held.operation),
+        state=state_of(held.operation),
         scope=scope,
         sequence=held.sequence,
         value=held.value,
@@ -60,17 +60,3 @@ def _event(connection: sa.Connection, scope: Scope, held: Current) -> Event | No
         return read(connection, scope, held.sequence)
     except EventNotFound:
         return None
-
-
-def _state(operation: Operation | None) -> State:
-    match operation:
-        case None:
-            return State.UNSET
-        case Operation.SET:
-            return State.VALUE
-        case Operation.DELETE:
-            return State.DELETED
-        case Operation.ERASED:
-            return State.ERASED
-        case _:
-            assert_never(operation)

@@ -57,19 +57,11 @@ def named(scope: Scope) -> str:
     return GLOBAL if scope.project is None else f"project:{scope.project}"
 
 
-def _of_exactly(connection: sa.Connection, gate: Gate, scope: Scope, key: str, as_of: int) -> Resolution:
-    event = newest(connection, scope, key, as_of)
-    erased = marks.newest(connection, gate, scope, [key], as_of).get(key, 0)
-    if event is not None and event.sequence > erased:
-        state = _state(event.operation)
-        return Resolution(state=state, value=event.value, sequence=event.sequence, resolved_scope=named(scope))
-    if erased:
-        return Resolution(state=State.ERASED, sequence=erased, resolved_scope=named(scope))
-    return Resolution(state=State.UNSET)
-
-
-def _state(operation: Operation) -> State:
+def state_of(operation: Operation | None) -> State:
+    """Tell what a key is after an operation, or before the first."""
     match operation:
+        case None:
+            return State.UNSET
         case Operation.SET:
             return State.VALUE
         case Operation.DELETE:
@@ -78,3 +70,14 @@ def _state(operation: Operation) -> State:
             return State.ERASED
         case _:
             assert_never(operation)
+
+
+def _of_exactly(connection: sa.Connection, gate: Gate, scope: Scope, key: str, as_of: int) -> Resolution:
+    event = newest(connection, scope, key, as_of)
+    erased = marks.newest(connection, gate, scope, [key], as_of).get(key, 0)
+    if event is not None and event.sequence > erased:
+        state = state_of(event.operation)
+        return Resolution(state=state, value=event.value, sequence=event.sequence, resolved_scope=named(scope))
+    if erased:
+        return Resolution(state=State.ERASED, sequence=erased, resolved_scope=named(scope))
+    return Resolution(state=State.UNSET)
