@@ -49,7 +49,7 @@ def test_memory_of_a_source_that_was_never_accepted_is_refused(source: Source) -
         source.adapter.chains.remember(ALICE, "user", DIET, "s" * 513)
 
 
-def test_each_write_raises_the_revision_of_its_scope_alone(source: Source) -> None:
+def test_each_write_raises_the_revision_of_what_it_concerns_alone(source: Source) -> None:
     scopes = (everything(ALICE), place(ALICE), place(AT_WORK), place(BOB), place(FOREIGN))
 
     def revisions() -> list[int]:
@@ -58,15 +58,17 @@ def test_each_write_raises_the_revision_of_its_scope_alone(source: Source) -> No
     first = source.tell(ALICE, PASSPORT, "turn-1")
     assert revisions() == [0, 1, 0, 0, 0]
     of_user = source.tell(ALICE, DIET, "turn-1", level="user")
-    assert revisions() == [1, 1, 0, 0, 0]
-    source.correct(ALICE, first, RENEWED, "turn-2")
-    source.correct(AT_WORK, of_user, "Eats all.", "turn-3")
+    # What is of the user is read in each project: those that have a revision rise with it, to one number above all.
     assert revisions() == [2, 2, 0, 0, 0]
+    source.correct(ALICE, first, RENEWED, "turn-2")
+    assert revisions() == [2, 3, 0, 0, 0]
+    source.correct(AT_WORK, of_user, "Eats all.", "turn-3")
+    assert revisions() == [4, 4, 0, 0, 0]
     with pytest.raises(MemoryInputError):
         source.correct(ALICE, first, RENEWED, "turn-2")
     with pytest.raises(MemoryNotFound):
         source.correct(BOB, of_user, RENEWED, "bob-1")
-    assert revisions() == [2, 2, 0, 0, 0]
+    assert revisions() == [4, 4, 0, 0, 0]
 
 
 def test_forgetting_a_memory_marks_texts_and_tokens_and_no_source(source: Source) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.integration.memory_chains_harness import source_in
 from tests.integration.test_memory_chains_gate import (  # noqa: F401 - run again, under the role
-    test_each_write_raises_the_revision_of_its_scope_alone,
+    test_each_write_raises_the_revision_of_what_it_concerns_alone,
     test_forgetting_a_memory_marks_texts_and_tokens_and_no_source,
     test_forgetting_a_source_refuses_it_whole_and_the_texts_of_its_chains,
     test_forgetting_a_subject_refuses_what_was_accepted_before,

@@ -118,7 +118,7 @@ def test_wrong_request_exits_2_says_what_to_do_and_leaves_no_event(
     adapter: MemoryAdapter, words: tuple[str, ...], says: str
 ) -> None:
     done = run(*words, "--source", "turn-6", *WHO)
-    assert (done.exit_code, done.stderr) == (2, f"{says}\n")
+    assert (done.exit_code, done.stderr) == (2, f"expunge: {says}\n")
     with adapter._engine.connect() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM preference_events")).scalar_one() == 0
 
@@ -127,7 +127,7 @@ def test_wrong_request_exits_2_says_what_to_do_and_leaves_no_event(
 @pytest.mark.parametrize("as_of", ["-1", str(2**63)])
 def test_as_of_that_is_no_sequence_exits_2(as_of: str) -> None:
     done = run("resolve", "language", *WHO, "--as-of", as_of)
-    assert (done.exit_code, done.stderr) == (2, "as_of must be a whole number from 0 on\n")
+    assert (done.exit_code, done.stderr) == (2, "expunge: as_of must be a whole number from 0 on\n")
 
 
 @pytest.mark.usefixtures("adapter")
