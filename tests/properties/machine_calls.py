@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 import pytest
-import structlog
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
@@ -21,10 +18,7 @@ from adapters.memory.candidates.errors import NotConfirmed
 from adapters.memory.preferences import Applying, EventNotFound
 from adapters.memory.versions import VersionConflict
 from orchestrator import (
-    AdapterContext,
-    Gate,
     GateRefused,
-    Keyring,
     Refusal,
     Scope,
 )
@@ -37,7 +31,6 @@ from tests.properties.machine_people import (
     REACHES,
     SAID,
     STYLES,
-    TENANT,
     TEXTS,
     TOLD,
 )
@@ -47,7 +40,6 @@ from tests.properties.plain_gate import Place, PlainGate
 from tests.properties.plain_preferences import PlainPreferences, Said
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
-GATE = Gate(Keyring.create())
 
 
 T = TypeVar("T")
@@ -61,23 +53,17 @@ class Hands:
         return self.at
 
 
-def scope_of(place: Place) -> Scope:
-    return Scope(tenant=TENANT, user=place[0], project=place[1])
-
-
 class Libraries(RuleBasedStateMachine):
     """The libraries and the plain lists take the same calls."""
 
-    url: Callable[[Path], str]
+    adapter: MemoryAdapter
+    clock: Hands
 
     def __init__(self) -> None:
         super().__init__()
-        self.stack = ExitStack()
-        folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-        self.clock = Hands()
-        context = AdapterContext(clock=self.clock, gate=GATE, log=structlog.get_logger(), state_dir=folder)
-        self.adapter = MemoryAdapter(context, url=type(self).url(folder))
-        self.stack.callback(self.adapter.close)
+        # One database for all runs: each has a tenant of its own, and what the others left concerns it not.
+        self.tenant = f"tenant-{uuid4()}"
+        self.clock.at = BEGIN
         self.gate = PlainGate()
         self.facts = PlainFacts(self.gate)
         self.preferences = PlainPreferences(self.gate)
@@ -86,8 +72,8 @@ class Libraries(RuleBasedStateMachine):
         for name, place, parents, kind in HEARD:
             self.hear_of(name, place, set(parents), kind)
 
-    def teardown(self) -> None:
-        self.stack.close()
+    def scope_of(self, place: Place) -> Scope:
+        return Scope(tenant=self.tenant, user=place[0], project=place[1])
 
     @property
     def now(self) -> float:
@@ -114,7 +100,7 @@ class Libraries(RuleBasedStateMachine):
 
     def hear_of(self, name: str, place: Place, parents: set[str], kind: SourceKind) -> None:
         store = self.adapter.store
-        got = self.tried(lambda: store.register_source(scope_of(place), name, kind=kind, derived_from=parents))
+        got = self.tried(lambda: store.register_source(self.scope_of(place), name, kind=kind, derived_from=parents))
         assert got == self.gate.accept(name, place, parents, is_message=kind is SourceKind.USER_MESSAGE)
 
     @rule(
@@ -127,7 +113,7 @@ class Libraries(RuleBasedStateMachine):
     def put(self, said: tuple[Place, str], key: str, text: str, lasts: float, *, stated: bool) -> None:
         (place, source), expires = said, self.now + lasts
         store = self.adapter.store
-        got = self.tried(lambda: store.put(scope_of(place), key, text, source, expires, user_statement=stated))
+        got = self.tried(lambda: store.put(self.scope_of(place), key, text, source, expires, user_statement=stated))
         assert got == self.facts.put(place, key, text, source, expires, stated=stated)
 
     @rule(
@@ -140,7 +126,9 @@ class Libraries(RuleBasedStateMachine):
     def replace(self, said: tuple[Place, str], key: str, text: str, expected: int, *, stated: bool) -> None:
         (place, source), store = said, self.adapter.store
         got = self.tried(
-            lambda: store.replace(scope_of(place), key, text, source, expected_version=expected, user_statement=stated)
+            lambda: store.replace(
+                self.scope_of(place), key, text, source, expected_version=expected, user_statement=stated
+            )
         )
         assert got == self.facts.replace(place, key, text, source, expected, stated=stated)
 
@@ -148,7 +136,7 @@ class Libraries(RuleBasedStateMachine):
     def propose(self, said: tuple[Place, str], key: str, text: str) -> None:
         place, source = said
         library = self.adapter.candidates
-        got = self.tried(lambda: library.propose(scope_of(place), key, text, source, proposed_by="extractor"))
+        got = self.tried(lambda: library.propose(self.scope_of(place), key, text, source, proposed_by="extractor"))
         refusal = self.candidates.propose(place, key, text, source)
         if refusal is not None or isinstance(got, Refusal | None):
             assert got == refusal
@@ -164,12 +152,12 @@ class Libraries(RuleBasedStateMachine):
     def accept(self, number: int, source: str, expected: int) -> None:
         waiting = [row for row in self.candidates.rows if row.waits]
         row, library = waiting[number % len(waiting)], self.adapter.candidates
-        told = self.gate.sources.get(source)
+        scope, told = self.scope_of(row.place), self.gate.sources.get(source)
         if told is None or not told.is_message or told.place != row.place:
             with pytest.raises(NotConfirmed):
-                library.accept(scope_of(row.place), row.id, source=source, expected_version=expected)
+                library.accept(scope, row.id, source=source, expected_version=expected)
             return
-        got = self.tried(lambda: library.accept(scope_of(row.place), row.id, source=source, expected_version=expected))
+        got = self.tried(lambda: library.accept(scope, row.id, source=source, expected_version=expected))
         assert got == self.candidates.accept(row, source, expected)
 
     @rule(
@@ -182,7 +170,7 @@ class Libraries(RuleBasedStateMachine):
     def prefer(self, said: tuple[Place, str], key: str, text: str | None, *, stated: bool, at_once: bool) -> None:
         (place, source), log = said, self.adapter.preferences
         write = log.prefer if at_once else log.record
-        got = self.tried(lambda: write(scope_of(place), key, text, source, user_statement=stated).sequence)
+        got = self.tried(lambda: write(self.scope_of(place), key, text, source, user_statement=stated).sequence)
         told = self.preferences.record(place, key, text, source, stated=stated)
         assert got == (told if isinstance(told, Refusal) else told.sequence)
         if at_once and isinstance(told, Said):
@@ -192,7 +180,7 @@ class Libraries(RuleBasedStateMachine):
     @rule(number=st.integers(min_value=0, max_value=9))
     def apply_late(self, number: int) -> None:
         said = self.preferences.log[-1 - number % len(self.preferences.log)]
-        scope, log = scope_of(said.place), self.adapter.preferences
+        scope, log = self.scope_of(said.place), self.adapter.preferences
         if said.erased:
             with pytest.raises(EventNotFound):
                 log.apply(scope, said.sequence)
@@ -202,20 +190,20 @@ class Libraries(RuleBasedStateMachine):
     @rule(place=st.sampled_from(PLACES), key=st.sampled_from(STYLES), back=st.integers(min_value=0, max_value=6))
     def resolve(self, place: Place, key: str, back: int) -> None:
         as_of = max(0, self.gate.position - back)
-        got = self.adapter.preferences.resolve(scope_of(place), key, as_of)
+        got = self.adapter.preferences.resolve(self.scope_of(place), key, as_of)
         assert (got.state.value, got.value, got.sequence) == self.preferences.resolve(place, key, as_of)
 
     @rule(place=st.sampled_from(PLACES))
     def replay(self, place: Place) -> None:
         """Nothing but what is applied by then is late: afterwards all of it is."""
-        self.adapter.preferences.replay(scope_of(place))
+        self.adapter.preferences.replay(self.scope_of(place))
         for said in self.preferences.log:
             if said.place == place and not said.erased:
                 self.preferences.apply(said)
 
     @rule(place=st.sampled_from(REACHES), key=st.sampled_from(KEYS))
     def forget(self, place: Place, key: str) -> None:
-        assert self.adapter.store.forget(scope_of(place), key).versions == self.facts.forget(place, key)
+        assert self.adapter.store.forget(self.scope_of(place), key).versions == self.facts.forget(place, key)
 
     @rule(seconds=st.sampled_from((1, 30, 60)))
     def wait(self, seconds: int) -> None:

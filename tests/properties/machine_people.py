@@ -5,7 +5,6 @@ from __future__ import annotations
 from adapters.memory import SourceKind
 from tests.properties.plain_gate import Place
 
-TENANT = "acme"
 PLACES: tuple[Place, ...] = (("anna", "trips"), ("anna", "home"), ("anna", None), ("berta", "trips"))
 REACHES: tuple[Place, ...] = (*PLACES, ("berta", None))
 KEYS = ("seat", "meal")

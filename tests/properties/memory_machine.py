@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
@@ -16,7 +15,7 @@ from orchestrator import (
     SelectorKind,
     Target,
 )
-from tests.properties.machine_calls import Libraries, scope_of
+from tests.properties.machine_calls import Libraries
 from tests.properties.machine_people import (
     KEYS,
     PLACES,
@@ -74,7 +73,7 @@ class MemoryMachine(Libraries):
             job=uuid4(),
             unit=uuid4(),
             key="k",
-            scope=scope_of(place),
+            scope=self.scope_of(place),
             selector=selector,
             deadline=self.clock.at + timedelta(seconds=20),
         )
@@ -115,7 +114,7 @@ class MemoryMachine(Libraries):
     @invariant()
     def tells_the_same(self) -> None:
         for place in PLACES:
-            scope = scope_of(place)
+            scope = self.scope_of(place)
             facts = [(fact.key, fact.version, fact.value) for fact in self.adapter.store.current(scope)]
             assert facts == self.facts.current(place, self.now)
             for key in STYLES:
@@ -123,7 +122,7 @@ class MemoryMachine(Libraries):
                 assert (state.sequence, state.value) == self.preferences.state(place, key)
             waiting = sorted((row.id, row.text) for row in self.candidates.rows if row.waits and row.place == place)
             assert [(c.id, c.value) for c in self.adapter.candidates.pending(scope)] == waiting
-            told = self.facts.current(place, -math.inf)
+            told = self.facts.lasting(place)
             revision = self.adapter.store.revision(scope)
             before = self.seen.setdefault(place, (revision, told))
             # What can be read changes with its revision, which never falls.

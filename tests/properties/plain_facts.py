@@ -64,6 +64,10 @@ class PlainFacts:
     def current(self, place: Place, now: float) -> list[tuple[str, int, str]]:
         return sorted((r.key, r.version, r.text) for r in self._of(place) if r.active and r.expires > now)
 
+    def lasting(self, place: Place) -> list[tuple[str, int, str]]:
+        """Give the facts that no time takes away: whatever changes among them, somebody has changed."""
+        return sorted((r.key, r.version, r.text) for r in self._of(place) if r.active and math.isinf(r.expires))
+
     def name(self, place: Place, selector: Selector, now: float) -> list[Row]:
         """Give the rows that a selector names, those that are revoked already among them."""
         match selector.kind:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
+import structlog
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from adapters.memory import MemoryAdapter
+from orchestrator import AdapterContext, Gate, Keyring
+from tests.properties.machine_calls import Hands
 from tests.properties.memory_machine import MemoryMachine
 
 
-def url_of_file(folder: Path) -> str:
-    return f"sqlite:///{folder / 'm.db'}"
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest) -> Callable[[Path], str]:
-    if request.param == "sqlite":
-        return url_of_file
-    database = str(request.getfixturevalue("postgres_url"))
-
-    def emptied(_folder: Path) -> str:
-        engine = sa.create_engine(database, poolclass=sa.NullPool)
-        with engine.begin() as connection:
-            names = sa.inspect(connection).get_table_names()
-            if "facts" in names:
-                kept = {"memory_schema", "source_epoch"}
-                connection.exec_driver_sql(f"TRUNCATE {', '.join(name for name in names if name not in kept)}")
-        return database
-
-    return emptied
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[type[MemoryMachine]]:
+    is_file = request.param == "sqlite"
+    url = f"sqlite:///{tmp_path / 'm.db'}" if is_file else str(request.getfixturevalue("postgres_url"))
+    clock, gate = Hands(), Gate(Keyring.create())
+    context = AdapterContext(clock=clock, gate=gate, log=structlog.get_logger(), state_dir=tmp_path)
+    with closing(MemoryAdapter(context, url=url)) as adapter:
+        yield type("Bound", (MemoryMachine,), {"adapter": adapter, "clock": clock})
 
 
-def test_any_calls_of_the_libraries_come_to_what_plain_lists_come_to(url: Callable[[Path], str]) -> None:
-    machine = type("Bound", (MemoryMachine,), {"url": staticmethod(url)})
+@pytest.mark.timeout(600)
+def test_any_calls_of_the_libraries_come_to_what_plain_lists_come_to(machine: type[MemoryMachine]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
