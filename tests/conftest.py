@@ -1,7 +1,11 @@
 """Fixtures that every kind of test may ask for, and how many examples a property is tried with."""
 
+import os
 import signal
+from collections.abc import Iterator
 
+import pytest
+import structlog
 from hypothesis import settings
 
 from tests.postgres import postgres_server, postgres_url
@@ -12,3 +16,13 @@ settings.register_profile("thorough", max_examples=500)
 
 # Started in the background by a shell, Python ignores Ctrl-C, and so do the processes that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def process_as_it_was() -> Iterator[None]:
+    """Take back what a command that ran in this process has set for all of it: where log lines go, and the umask."""
+    mask = os.umask(0)
+    os.umask(mask)
+    yield
+    os.umask(mask)
+    structlog.reset_defaults()

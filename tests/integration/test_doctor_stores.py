@@ -98,7 +98,8 @@ def test_copies_elsewhere_that_others_may_read_are_red(
     folder = tmp_path / "copies"
     folder.mkdir(0o700)
     monkeypatch.setenv("EXPUNGE_ADAPTERS__BACKUP__MANIFEST", str(folder / "manifest.json"))
-    (folder / "2026.db").touch(0o644)
+    (folder / "2026.db").touch()
+    (folder / "2026.db").chmod(0o644)  # whatever the umask
     assert doctor_stores.open_files(settings.read(state)) == [folder / "2026.db"]
     folder.chmod(0o755)
     assert doctor_stores.open_files(settings.read(state)) == [folder, folder / "2026.db"]
