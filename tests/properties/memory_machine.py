@@ -47,6 +47,7 @@ class MemoryMachine(Libraries):
         super().__init__()
         self.jobs: list[Job] = []
         self.seen: dict[Place, tuple[int, object]] = {}
+        self.turn = 0
 
     @rule(place=st.sampled_from(REACHES), key=st.sampled_from((*KEYS, *STYLES)))
     def revoke_key(self, place: Place, key: str) -> None:
@@ -113,19 +114,27 @@ class MemoryMachine(Libraries):
 
     @invariant()
     def tells_the_same(self) -> None:
+        """Look at one place after another, and at all of them in the end."""
+        self.turn = (self.turn + 1) % len(PLACES)
+        self.look(PLACES[self.turn])
+
+    def teardown(self) -> None:
         for place in PLACES:
-            scope = self.scope_of(place)
-            facts = [(fact.key, fact.version, fact.value) for fact in self.adapter.store.current(scope)]
-            assert facts == self.facts.current(place, self.now)
-            for key in STYLES:
-                state = self.adapter.preferences.state(scope, key)
-                assert (state.sequence, state.value) == self.preferences.state(place, key)
-            waiting = sorted((row.id, row.text) for row in self.candidates.rows if row.waits and row.place == place)
-            assert [(c.id, c.value) for c in self.adapter.candidates.pending(scope)] == waiting
-            told = self.facts.lasting(place)
-            revision = self.adapter.store.revision(scope)
-            before = self.seen.setdefault(place, (revision, told))
-            # What can be read changes with its revision, which never falls.
-            assert revision >= before[0]
-            assert revision > before[0] or told == before[1]
-            self.seen[place] = (revision, told)
+            self.look(place)
+
+    def look(self, place: Place) -> None:
+        scope = self.scope_of(place)
+        facts = [(fact.key, fact.version, fact.value) for fact in self.adapter.store.current(scope)]
+        assert facts == self.facts.current(place, self.now)
+        for key in STYLES:
+            state = self.adapter.preferences.state(scope, key)
+            assert (state.sequence, state.value) == self.preferences.state(place, key)
+        waiting = sorted((row.id, row.text) for row in self.candidates.rows if row.waits and row.place == place)
+        assert [(c.id, c.value) for c in self.adapter.candidates.pending(scope)] == waiting
+        told = self.facts.lasting(place)
+        revision = self.adapter.store.revision(scope)
+        before = self.seen.setdefault(place, (revision, told))
+        # What can be read changes with its revision, which never falls.
+        assert revision >= before[0]
+        assert revision > before[0] or told == before[1]
+        self.seen[place] = (revision, told)
