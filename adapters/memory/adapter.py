@@ -72,7 +72,7 @@ class MemoryAdapter(InFiles):
     def __init__(self, context: AdapterContext, **options: object) -> None:
         """Check the options; the database is opened by the first call."""
         self._context = context
-        self._url = parse(Options.read(NAME, options).url.get_secret_value())
+        self._url = parse(Options.read(NAME, options).url.get_secret_value(), context.state_dir)
         self._residuals = database_of(self._url).RESIDUALS
         known = context.epoch
         self._engine = open_engine(self._url, None if known is None else Epoch(partial(known, NAME)))

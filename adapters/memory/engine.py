@@ -64,8 +64,11 @@ class Database(Protocol):
         """Choose the error of the contract for one of the driver's."""
 
 
-def parse(url: str | sa.URL) -> sa.URL:
-    """Give a URL with its driver; raises `InvalidRequest` for anything else, and repeats nothing of it."""
+def parse(url: str | sa.URL, home: Path = Path()) -> sa.URL:
+    """Give a URL with its driver, a file without a full path below `home`.
+
+    Raises `InvalidRequest` for anything else, and repeats nothing of it.
+    """
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
@@ -73,7 +76,7 @@ def parse(url: str | sa.URL) -> sa.URL:
     driver = _DRIVERS.get(parsed.drivername)
     if driver is None or parsed.database in {None, "", ":memory:"}:
         raise InvalidRequest(_WANTED, field="url")
-    file = str(Path(str(parsed.database)).absolute()) if parsed.get_backend_name() == "sqlite" else None
+    file = str(home.resolve() / str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None
     return parsed.set(drivername=driver, database=file)
 
 

@@ -38,7 +38,7 @@ class VectorAdapter(InFiles):
         chosen = settings.read(options)
         self._context = context
         self._dimensions = chosen.dimensions
-        self._url = parse(settings.located(chosen.url.get_secret_value(), context.state_dir))
+        self._url = parse(chosen.url.get_secret_value(), context.state_dir)
         self._residuals = database_of(self._url).RESIDUALS
         self._engine = open_engine(self._url, chosen.dimensions)
         self._files = IndexFiles(self._engine, context)

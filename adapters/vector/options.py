@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from pydantic import Field, SecretStr
@@ -10,7 +9,6 @@ from pydantic import Field, SecretStr
 from orchestrator.options import AdapterOptions
 
 NAME: Final = "vector"
-_FILE: Final = "sqlite:///"
 MAX_DIMENSIONS: Final = 2_000
 """More than that the graph of PostgreSQL does not take."""
 
@@ -27,10 +25,3 @@ class Options(AdapterOptions):
 def read(options: dict[str, object]) -> Options:
     """Check the options; a wrong one raises `InvalidRequest` that names it and what is allowed."""
     return Options.read(NAME, options)
-
-
-def located(url: str, state_dir: Path) -> str:
-    """Put a file that is named without its folder into the state directory: it is the same one wherever we run."""
-    if url.startswith(_FILE) and url != _FILE and not url.startswith(f"{_FILE}/"):
-        return f"{_FILE}{state_dir.resolve() / url.removeprefix(_FILE)}"
-    return url

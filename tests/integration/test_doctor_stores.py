@@ -37,12 +37,19 @@ def test_drafts_and_copies_of_the_source_are_of_one_database(state: Path) -> Non
     assert told(state, "source database") == "[adapters.drafts] url, [adapters.backup] source: one database"
 
 
-def test_what_the_configuration_leaves_out_is_compared_as_the_adapters_take_it(state: Path) -> None:
+def test_what_the_configuration_leaves_out_is_compared_as_the_adapters_take_it(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
     assert MemoryOptions().url.get_secret_value() == DraftsOptions().url.get_secret_value() == SOURCE_URL
     assert (str(BackupOptions().source), str(BackupOptions().manifest)) == (SOURCE_FILE, COPIES)
     with (state / "expunge.toml").open("a") as file:
         file.write("[adapters.drafts]\n[adapters.backup]\n")
     assert red(state) == {}
+    assert list(elsewhere.iterdir()) == [], "what is named without a folder lies in the state directory"
+    assert (state / "memory.db").exists()
 
 
 @pytest.mark.parametrize(("section", "option"), [("drafts", "url"), ("backup", "source")])
