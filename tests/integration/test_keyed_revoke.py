@@ -78,6 +78,8 @@ def test_memory_names_one_event_or_candidate_or_what_stands_under_the_key_of_a_f
     abroad, at_work = keyed.propose(AT_WORK, "seat", "window", "turn-4"), keyed.prefer(AT_WORK, "seat", "any", "turn-4")
     assert keyed.found(keyed.order(by_memory(event.id))) == (event,)
     assert set(keyed.found(keyed.order(by_memory(fact.id)))) == {fact, stated, *proposed}
+    before = keyed.look(keyed.order(by_memory(fact.id))).remaining
+    assert before == len({fact, stated, *proposed}), "a look counts them by the selector alone"
     assert at_work not in keyed.found(keyed.order(by_memory(fact.id), EVERYWHERE)), "the key is that of its scope"
     assert keyed.found(keyed.order(by_memory(abroad.id), ANNA)) == ()
     assert keyed.found(keyed.order(by_memory(abroad.id), EVERYWHERE)) == (abroad,)
