@@ -23,7 +23,7 @@ test: setup ## Run the tests with branch coverage
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --skip-covered --fail-under=100
 
-check: setup ## What CI runs: format, lint, types, import contracts, tests
+check: setup ## Format, lint, types, import contracts, tests; CI runs it, and then `crash` and `chaos`
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -95,11 +95,8 @@ def _permissions(control: Control) -> str:
 
 def _keyring(control: Control) -> str:
     keyring = context(control).gate.keyring
-    with control.database.connect() as connection:
-        used: set[str] = set()
-        if sa.inspect(connection).has_table(tombstones.name):
-            used = set(connection.execute(sa.select(tombstones.c.key_id).distinct()).scalars())
-    if lost := used - keyring.key_ids:
+    there = sa.inspect(control.database).has_table(tombstones.name)
+    if lost := set(control.ledger.tombstone_keys() if there else ()) - keyring.key_ids:
         message = (
             f"there are tombstones under {', '.join(sorted(lost))}, which the keyring lacks: restore the keyring that "
             "they were made with; until then their tenants can store nothing"

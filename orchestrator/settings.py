@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
-import re
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -28,25 +27,13 @@ from pydantic import (
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from orchestrator.domain.errors import InvalidRequest
+from orchestrator.durations import Budget, Duration
 from orchestrator.state_directory import databases
 
 FILE: Final = "expunge.toml"
 BROKERS: Final = ("filesystem", "redis", "rediss", "amqp", "amqps")
 DEFAULT_DIR: Final = ".expunge"
 OTHER_VARIABLES: Final = frozenset({"EXPUNGE_REQUIRE_SERVICES", "EXPUNGE_DIR"})
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-def _duration(value: object) -> object:
-    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
-    return value
-
-
-Duration = Annotated[timedelta, BeforeValidator(_duration), Field(ge=timedelta(0))]
-# Of length zero, a budget or a lease would be over before anything has begun.
-Budget = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
 
 
 class _Section(BaseModel):
@@ -243,7 +230,7 @@ def resolve_secret(named: str, state_dir: Path) -> str:
     if kind == "env":
         value = os.environ.get(where)
         if value is None:
-            message = f"the environment variable {where} that a key is named by is not set"
+            message = f"the environment variable {where} that a key is named by is not set: set it to the key"
             raise InvalidRequest(message, field="keys")
         return value
     try:

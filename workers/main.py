@@ -73,9 +73,11 @@ def worker(
     engine = functools.cache(functools.partial(open_engine, control, names))
     app = build(control.settings)
     register(app, engine)
-    try:
-        if pool is Pool.THREADS:
-            engine()  # a store that cannot be opened is told now, not by the first batch
+    with contextlib.ExitStack() as opened:
+        opened.callback(control.close)
+        if pool is Pool.THREADS:  # a store that cannot be opened is told now, not by the first batch
+            for adapter in engine().adapters.values():
+                opened.callback(adapter.close)
         celery_worker = app.Worker(
             # By default all workers of a machine have one name, and RabbitMQ gives the queue of a name to one of them:
             # the next would be refused and end.
@@ -90,11 +92,6 @@ def worker(
             without_mingle=True,
         )
         celery_worker.start()
-    finally:
-        if pool is Pool.THREADS:
-            for adapter in engine().adapters.values():
-                adapter.close()
-        control.close()
     # Celery gives up by returning: who started us must see it.
     raise typer.Exit(celery_worker.exitcode or 0)
 

@@ -3,7 +3,8 @@
 Product: as a new state directory has it; `reads` is the same without the look at bytes.
 Floor: for each subject and store one transaction that makes the same deletes, and nothing
 else: no receipts, no gate, no second look. Tasks: the same deletes as one Celery task for
-each unit of the product, worked off by one worker in this process.
+each unit of the product but those of its second pass of find, worked off by one worker in
+this process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from orchestrator.service.drain import drain
 from workers.measured_stores import Stage, filling, stores, subject
 
 FILED_TOGETHER = 500
-# What one job of the product comes to with these stores: revoke, two passes of find, erase and verify.
+# Two less than one job of the product comes to with these stores: its second pass of find, which finds nothing new.
 UNITS = ("revoke", "find-memory", "find-cache", "erase-memory", "erase-cache", "verify-memory", "verify-cache")
 
 
@@ -103,7 +104,7 @@ def floor(stage: Stage) -> float:
 
 
 def one_task_per_unit(stage: Stage) -> float:
-    """Do the floor's deletes in Celery tasks, one for each unit that the product has; the looks do nothing.
+    """Do the floor's deletes in Celery tasks, one for each of `UNITS`; the looks do nothing.
 
     Give the seconds. An error of a task is raised here.
     """

@@ -9,8 +9,18 @@ import typer
 
 from orchestrator.bootstrap import Control
 from orchestrator.cli.filing import file_rows
-from orchestrator.cli.follow import DONE, NOTHING, PARKED, exit_code, job_document, job_lines, pause_after, why_not
-from orchestrator.cli.options import AsJson, StateDir, chosen, opened, requester, show
+from orchestrator.cli.follow import NOTHING, PARKED, exit_code, job_document, job_lines, pause_after, why_not
+from orchestrator.cli.options import (
+    REFERENCE,
+    AsJson,
+    StateDir,
+    TenantName,
+    UserName,
+    chosen,
+    opened,
+    requester,
+    show,
+)
 from orchestrator.cli.progress import of_waiting
 from orchestrator.cli.rows import COLUMNS
 from orchestrator.domain.codes import Reason
@@ -18,20 +28,16 @@ from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.job import JobView, Purpose
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.service.accept import Request, accept
 from orchestrator.store import report as reading
 
-# Not the pattern itself: brackets are markup to what prints the help.
-REFERENCE = "Case or message id: lower-case letters, digits and . _ / -"
 FILE = "File each row of this CSV file (or .jsonl) in UTF-8; - is CSV on standard input."
 
 Key = Annotated[str | None, typer.Option(help="Forget this key, all its versions.")]
 Memory = Annotated[str | None, typer.Option(help="Forget this record, by the source's own handle.")]
 Source = Annotated[str | None, typer.Option(help="Forget all that was learned from this source.")]
 Subject = Annotated[bool, typer.Option("--subject", help="Forget everything of the user.")]
-TenantName = Annotated[str, typer.Option("--tenant", help="Organisation of the user.")]
-UserName = Annotated[str, typer.Option("--user", help="Whose data.")]
 Project = Annotated[str | None, typer.Option(help="One project of the user (default: every project).")]
 Timeout = Annotated[float, typer.Option(help="Longest wait in seconds.", min=0.1)]
 
@@ -157,7 +163,7 @@ def _wait(control: Control, job: str, timeout: float) -> JobView:
         while True:
             now = time.monotonic()
             view = control.ledger.job(job)
-            if view.state in DONE or view.waits_for_a_person:
+            if view.state in OVER or view.waits_for_a_person:
                 return view
             if now >= began + timeout:
                 break

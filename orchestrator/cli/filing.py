@@ -23,18 +23,17 @@ import typer
 
 from orchestrator.bootstrap import Control
 from orchestrator.cli import rows
+from orchestrator.cli.failures import FAILED
 from orchestrator.cli.options import as_text, opened, requester
 from orchestrator.cli.progress import of_bytes
 from orchestrator.cli.rows import Row
 from orchestrator.domain.errors import IdempotencyConflict, InvalidRequest
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.service.accept import Acceptance, Request, accept_all
 from orchestrator.store import views
 
 BATCH: Final = 500
 STANDARD_INPUT: Final = "-"
-OVER: Final = frozenset({JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED})
-SOME_REFUSED: Final = 1
 
 
 class Result(NamedTuple):
@@ -76,7 +75,7 @@ def file_rows(name: str, directory: Path | None, *, as_json: bool) -> int:
             "idempotency_key or another reference",
             err=True,
         )
-    return SOME_REFUSED if counts["refused"] else 0
+    return FAILED if counts["refused"] else 0
 
 
 class _Counted:

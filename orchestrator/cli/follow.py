@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.cli.failures import FAILED
 from orchestrator.cli.options import (
     AsJson,
     StateDir,
@@ -22,13 +23,12 @@ from orchestrator.cli.options import (
 )
 from orchestrator.domain.codes import Residual
 from orchestrator.domain.job import JobView, Result
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.service.outstanding import outstanding
 from orchestrator.store import report as reading
 
-FAILED, PARKED, NOTHING = 1, 4, 5
+PARKED, NOTHING = 4, 5
 ENDED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
-DONE = ENDED | {JobState.VERIFIED}
 SHARE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 0.05, 1.0
 
 JobId = Annotated[str, typer.Argument(help="Id of the job.", metavar="JOB")]
@@ -134,7 +134,7 @@ def exit_code(view: JobView) -> int:
     """Give the exit code that tells how a job stands once nothing moves it by itself."""
     if view.waits_for_a_person:
         return PARKED
-    if view.state not in DONE:
+    if view.state not in OVER:
         return FAILED
     return NOTHING if view.result is Result.NOTHING_FOUND else 0
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap import context
+from orchestrator.cli.failures import REFUSED
 from orchestrator.cli.options import AsJson, StateDir, opened, show
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.scope import Scope
@@ -14,7 +15,6 @@ from orchestrator.gate.decide import Origin, Write
 from orchestrator.store.tombstones import SqlTombstones
 
 app = typer.Typer(help="Ask the gate.", no_args_is_help=True)
-REFUSED = 3
 
 
 @app.callback()

@@ -8,8 +8,19 @@ from typing import Annotated, Any
 import structlog
 import typer
 
-from orchestrator.cli.file import REFERENCE, TenantName, UserName
-from orchestrator.cli.options import AsJson, StateDir, Tenant, chosen, given_id, opened, requester, show
+from orchestrator.cli.options import (
+    REFERENCE,
+    AsJson,
+    StateDir,
+    Tenant,
+    TenantName,
+    UserName,
+    chosen,
+    given_id,
+    opened,
+    requester,
+    show,
+)
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.errors import InvalidRequest
 from orchestrator.domain.hold import HoldView

@@ -21,7 +21,11 @@ from orchestrator.settings import state_dir
 
 StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Tenant = Annotated[str | None, typer.Option(help="Only jobs of this tenant: another tenant's look missing.")]
+Tenant = Annotated[str | None, typer.Option(help="Only what is of this tenant: another tenant's looks missing.")]
+TenantName = Annotated[str, typer.Option("--tenant", help="Organisation of the user.")]
+UserName = Annotated[str, typer.Option("--user", help="Whose data.")]
+# Not the pattern itself: brackets are markup to what prints the help.
+REFERENCE = "Case or message id: lower-case letters, digits and . _ / -"
 
 _ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

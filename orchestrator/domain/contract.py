@@ -92,7 +92,9 @@ class EraseOrder:
     lineage. `revision` is the source's scope revision after revoke, or None where none was
     raised (a preview, an expiry). `held` are ids of this store's records that a hold covers:
     revoke leaves them alone. `scheduled` are handles of copies whose window this job waits for:
-    verify leaves out those copies, and no others. Be back before `deadline`.
+    verify leaves out those copies, and no others. `cursor` is that of the answer before, where a
+    find or revoke had more to tell. `attempt` counts the tries in a row from 1, `fence` grows with
+    each claim of the unit. Be back before `deadline`.
     """
 
     job: UUID

@@ -94,15 +94,15 @@ class RuleRefused(Refused):
 
 
 class HoldNotFound(Refused):
-    """There is no such hold."""
+    """There is no such hold: `expunge hold list` names them."""
 
 
 class IdempotencyConflict(Refused):
-    """This idempotency key was used for another request."""
+    """This idempotency key was used for another request: give another one."""
 
 
 class JobNotFound(Refused):
-    """There is no such job."""
+    """There is no such job: `expunge list` names them."""
 
 
 class GateRefused(Refused):

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.contract import Fingerprint, Scrubbed
-from orchestrator.domain.hold import HoldView, NewHold
-from orchestrator.domain.job import JobView, NewJob, Waiver
+from orchestrator.domain.hold import NewHold
+from orchestrator.domain.job import NewJob
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Phase
 
@@ -104,26 +104,8 @@ class Ledger(Protocol):
     def heard(self, adapter: str) -> None:
         """Note that a worker has taken an adapter's announcement."""
 
-    def job(self, job: str, *, tenant: str | None = None) -> JobView:
-        """Give one job; a missing and another tenant's raise the same `JobNotFound`."""
-
-    def retry(self, job: str, *, tenant: str | None = None) -> int:
-        """Make every parked or waiting unit of a job due now; give how many."""
-
-    def cancel(self, job: str, *, tenant: str | None = None) -> None:
-        """Cancel a job of which nothing was begun; raises `RuleRefused` for any other."""
-
-    def waive(self, job: str, waiver: Waiver, *, tenant: str | None = None) -> bool:
-        """Let a job pass one store by name; give whether that is new."""
-
     def place(self, new: Sequence[NewHold]) -> None:
         """Write holds, all or none: no unit that they cover is claimed from then on."""
-
-    def release(self, hold: str, *, by_ref: str, tenant: str | None = None) -> None:
-        """Lift a hold; a missing and another tenant's raise the same `HoldNotFound`."""
-
-    def holds(self, *, tenant: str | None, released: bool, after: str | None, limit: int) -> Sequence[HoldView]:
-        """Give at most `limit` holds after the hold `after`, in the order of their placing."""
 
 
 class Broker(Protocol):
@@ -135,7 +117,12 @@ class Broker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Budgets:
-    """How long things may take."""
+    """How long things may take.
+
+    `unit` is one call of an adapter, `lease` how long a claim lasts that nobody renews, `breaker` how long a store
+    that is down is left alone, `drain` how long a woken worker goes on, `expiry` the pause between two looks at one
+    source for what has expired.
+    """
 
     unit: timedelta
     lease: timedelta

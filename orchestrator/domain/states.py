@@ -27,6 +27,9 @@ TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
     JobState.CANCELLED: frozenset(),
 }
 
+OVER: Final = frozenset({JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED})
+"""From these states on the raw ids are gone, and all that may follow is that a window closes."""
+
 NEEDS: Final[Mapping[tuple[JobState, JobState], str]] = {
     (JobState.REQUESTED, JobState.SOURCE_REVOKED): "every source has answered revoke",
     (JobState.REQUESTED, JobState.CANCELLED): "no revoke was ever claimed",

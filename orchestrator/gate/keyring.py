@@ -19,6 +19,7 @@ from orchestrator.domain.errors import KeyringUnusable
 SECRET_BYTES: Final = 32
 NAME_DIGITS: Final = 8
 CHECKED_TEXT: Final = b"expunge keyring check value"
+_RESTORE: Final = "restore it from your copy"
 
 
 class Keyring:
@@ -31,7 +32,7 @@ class Keyring:
     def __init__(self, *, current: str, keys: Mapping[str, bytes]) -> None:
         """Take checked secrets; `current` must name one of them."""
         if current not in keys:
-            message = f"the keyring's current key {current!r} is not in it"
+            message = f"the keyring's current key {current!r} is not in it: {_RESTORE}"
             raise KeyringUnusable(message)
         self.current = current
         self._keys = dict(keys)
@@ -60,7 +61,7 @@ class Keyring:
             entries = {str(name): (entry["secret"], entry["check"]) for name, entry in ring["keys"].items()}
             current = str(ring["current"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            message = "the keyring is not readable as JSON with `current` and `keys`"
+            message = f"the keyring is not readable as JSON with `current` and `keys`: {_RESTORE}"
             raise KeyringUnusable(message) from None
         return cls(current=current, keys={name: _checked(name, *entry) for name, entry in entries.items()})
 
@@ -106,9 +107,9 @@ def _checked(name: str, secret_text: object, check: object) -> bytes:
     except ValueError:
         secret = b""
     if len(secret) < SECRET_BYTES:
-        message = f"key {name!r} of the keyring is missing or shorter than {SECRET_BYTES} bytes"
+        message = f"key {name!r} of the keyring is missing or shorter than {SECRET_BYTES} bytes: {_RESTORE}"
         raise KeyringUnusable(message)
     if not hmac.compare_digest(check_value(secret).encode(), str(check).encode("utf-8", "surrogatepass")):
-        message = f"key {name!r} of the keyring does not match its check value"
+        message = f"key {name!r} of the keyring does not match its check value: {_RESTORE}"
         raise KeyringUnusable(message)
     return secret

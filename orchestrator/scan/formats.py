@@ -2,8 +2,8 @@
 
 What has no first bytes of its own cannot be recognised: a database of SQLCipher, an encrypted
 binary message of OpenPGP, a raw deflate stream. Nor can what is compressed inside a file that
-is not: large values of PostgreSQL (TOAST), pages of Parquet, streams of a PDF. A store that
-does such things has to say so, by a code of its own for its files.
+is not: large values of PostgreSQL (TOAST), pages of Parquet, streams of a PDF. A store
+that does such things answers a scrub with `unsupported`, and says by a residual what stays.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ class Unscannable(StrEnum):
     OPENSSL = "openssl"
     LUKS = "luks"
     REDIS_DUMP = "redis_dump"  # holds strings compressed by LZF, unless its server is told not to
-    COMPRESSED = "compressed"  # the store says so
-    ENCRYPTED = "encrypted"  # the store says so
 
 
 HEAD: Final = 64

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from orchestrator.domain.contract import Fingerprint
 from orchestrator.scan.fingerprints import Fingerprinter
-from orchestrator.scan.formats import Unscannable
 from orchestrator.scan.reading import Look, Stamp, look_at
 from orchestrator.scan.report import Doubt, FileReport, Report
 from orchestrator.scan.sieve import CHUNK, Sieve
@@ -22,7 +21,6 @@ def scan(
     *,
     by: Fingerprinter,
     control: Collection[Fingerprint],
-    said: Mapping[Path, Unscannable | None] | None = None,
     told: Told | None = None,
     chunk: int = CHUNK,
 ) -> Report:
@@ -30,10 +28,8 @@ def scan(
 
     `control` are fingerprints of a live record that was planted for this scan, in the encoding
     in which its store keeps it. Each of them has to be seen, or nothing is called clean; a
-    scan without any proves nothing. `said` is what a store says about its own files: a code
-    where its bytes are compressed or encrypted, None where they are plain whatever their
-    first bytes look like. `told` is called with the bytes read so far and in all. `chunk` is how
-    many bytes are read at once; `Sieve` says how much memory that takes.
+    scan without any proves nothing. `told` is called with the bytes read so far and in all. `chunk`
+    is how many bytes are read at once; `Sieve` says how much memory that takes.
 
     A file that cannot be read, or that does not hold still until the scan is over, is told as
     such by its `FileReport`. No error of the file system is raised.
@@ -53,7 +49,7 @@ def scan(
             size=look.size,
             hits={owner: look.hits[number] for number, owner in enumerate(wanted) if number in look.hits},
             doubt=look.doubt or unproven,
-            unscannable=said[path] if said and path in said else look.unscannable,
+            unscannable=look.unscannable,
         )
         for path, look in looks.items()
     ]

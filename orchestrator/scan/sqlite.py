@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -62,12 +62,12 @@ def kept_still(path: Path, *, wait_ms: int) -> Iterator[Sequence[Path]]:
     `StoreLocked` where somebody writes for longer than `wait_ms`, and `StoreUnreachable` where
     there is no database.
     """
-    try:
-        database = _opened(path, wait_ms)
-        database.execute("BEGIN IMMEDIATE")
-    except sqlite3.DatabaseError as error:
-        raise (StoreLocked if _is_busy(error) else StoreUnreachable) from None
-    with closing(database):
+    with ExitStack() as stack:
+        try:
+            database = stack.enter_context(closing(_opened(path, wait_ms)))
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            raise (StoreLocked if _is_busy(error) else StoreUnreachable) from None
         # SQLite puts the sidecars beside the file that a link leads to.
         files = [Path(f"{path.resolve()}{suffix}") for suffix in KEPT]
         yield [file for file in files if file.exists() and file.stat().st_size]

@@ -87,10 +87,10 @@ class Bytes:
         """Scrub and scan once for all of these jobs; one that cannot be told now is inconclusive."""
         if not wanted:
             return {}
+        unclear = dict.fromkeys(wanted, Looked(seen=Seen(inconclusive=True)))
         run = self._begun(store, owner, order)
         if run is None:
-            return dict.fromkeys(wanted, Looked(seen=Seen(inconclusive=True)))
-        unclear = dict.fromkeys(wanted, Looked(seen=Seen(inconclusive=True)))
+            return unclear
         outcome, control, told = Scrubbed.FAILED, False, unclear
         marker = secrets.token_hex(16).encode()
         try:

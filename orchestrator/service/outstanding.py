@@ -9,11 +9,9 @@ from typing import Final
 
 from orchestrator.domain.codes import Code, ErrorCode, HoldReason, Parked
 from orchestrator.domain.job import JobView
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER
 from orchestrator.domain.unit import Phase
 
-ENDED: Final = frozenset({JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED})
-"""From these states on, all that may follow is that a window closes."""
 _FIRST: Final[Mapping[Parked | None, str]] = {
     Parked.ATTEMPTS_EXHAUSTED: "See that the store answers",
     Parked.PERMANENT_ERROR: "Put right what the last error names",
@@ -97,7 +95,7 @@ def outstanding(undone: Undone, job: JobView) -> Outstanding:
 def _why(undone: Undone, job: JobView) -> Why:
     if undone.running:
         return Why.RUNNING
-    if job.state in ENDED and undone.phase is not Phase.CLOSE:
+    if job.state in OVER and undone.phase is not Phase.CLOSE:
         return Why.LEFT_UNDONE
     if undone.parked is not None:
         return Why.PARKED

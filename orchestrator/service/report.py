@@ -15,9 +15,9 @@ from typing import Final
 from orchestrator.domain.codes import Code, Residual, WaiverReason
 from orchestrator.domain.contract import Reach
 from orchestrator.domain.job import JobView, ReceiptView
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.domain.unit import Outcome, Phase
-from orchestrator.service.outstanding import ENDED, Outstanding, Undone, outstanding
+from orchestrator.service.outstanding import Outstanding, Undone, outstanding
 
 MODEL_WEIGHTS: Final = "Model weights are not changed: what a model has learned from the data stays in it."
 _SAYS: Final[Mapping[JobState, str]] = {
@@ -219,7 +219,7 @@ def _standing(name: str, facts: Facts, look: Look | None, *, asked: bool) -> Sta
         return Standing.WAIVED
     if clean:
         return Standing.SCHEDULED
-    if job.state not in ENDED:
+    if job.state not in OVER:
         return Standing.OUTSTANDING
     return Standing.LEFT_UNDONE if asked else Standing.NOT_ASKED
 

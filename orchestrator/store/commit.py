@@ -9,20 +9,23 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 import sqlalchemy as sa
 
+from orchestrator.domain.codes import ErrorCode
 from orchestrator.domain.job import Store
 from orchestrator.domain.retry import Park, RetryIn
+from orchestrator.domain.states import OVER
 from orchestrator.domain.unit import Answered, Claimed, Failed, Finished, Phase, Receipt, unit_id
 from orchestrator.store import bulk, epochs, follow, windows
 from orchestrator.store import tables as t
 from orchestrator.store.among import among
 from orchestrator.store.clock import micros, read_now
 
-_u, _j = t.units.c, t.jobs.c
+_u, _j, _a = t.units.c, t.jobs.c, t.attempts.c
 _BODY: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _REVOKED = (
     "(job_id, adapter, round, kind, handle, version) DO UPDATE SET page = excluded.page, find_pass = 0, "
@@ -34,6 +37,8 @@ _OURS: Final = (
     .order_by(_u.id)
     .with_for_update()
 )
+_STATES: Final = sa.select(_j.id, _j.state).where(among(_j.id)).order_by(_j.id).with_for_update()
+_LOST: Final = sa.select(_a.unit_id).where(among(_a.unit_id), _a.error_code == ErrorCode.LEASE_ENDED.value)
 _REVISIONS: Final = sa.select(_j.id, _j.revision).where(among(_j.id)).order_by(_j.id).with_for_update()
 _FREE = {"lease_owner": None, "lease_until_us": None, "deadline_us": None}
 _END: Final = t.units.update().where(among(_u.id)).values(status="done", cursor=None, **_FREE)
@@ -62,6 +67,7 @@ def write(
     """Write the answers of units that are ours: targets, tombstones, receipts, attempts, next pages."""
     # A clock that was set back must not make a receipt end before it began.
     began, ended = micros(started), micros(max(started, finished))
+    answers = _without_traces(connection, answers)
     done = [a for a in answers if isinstance(a, Finished)]
     failed = [a for a in answers if isinstance(a, Failed)]
     insert = bulk.insert
@@ -85,6 +91,22 @@ def write(
     follow.next_pages(connection, done, stores)
     follow.after_holds(connection, done, stores)
     _fail(connection, failed)
+    _keep_deadlines(connection, answers)
+
+
+def _without_traces(connection: sa.Connection, answers: Sequence[Answered]) -> Sequence[Answered]:
+    """Leave out of late answers what goes with the end of a job, where the job has ended without their store."""
+    done = [a for a in answers if isinstance(a, Finished) and (a.claimed.phase is Phase.FIND or a.claimed.item)]
+    if not any(a.fingerprints or a.cursor for a in done):
+        return answers
+    # Those of the whole batch, as `advance` locks them: two that lock in another order wait for each other.
+    rows = connection.execute(_STATES, {"ids": [str(a.claimed.order.job) for a in answers]}).all()
+    over = {row.id for row in rows if row.state in OVER}
+    late = {a.claimed.order.key for a in done if str(a.claimed.order.job) in over}
+    return [
+        replace(a, fingerprints=(), cursor=None) if isinstance(a, Finished) and a.claimed.order.key in late else a
+        for a in answers
+    ]
 
 
 def _write_targets(connection: sa.Connection, done: Sequence[Finished]) -> None:
@@ -175,7 +197,11 @@ def _receipt_row(unit: Claimed, receipt: Receipt, started: int, finished: int) -
 
 def _raise_revisions(connection: sa.Connection, done: Sequence[Finished]) -> None:
     """Keep the highest revision that any source of a job has told."""
-    told = {str(a.claimed.order.job): a.revision for a in done if a.revision is not None}
+    told: dict[str, int] = {}
+    for a in done:
+        if a.revision is not None:
+            job = str(a.claimed.order.job)
+            told[job] = max(a.revision, told.get(job, 0))
     if not told:
         return
     rows = connection.execute(_REVISIONS, {"ids": told}).all()
@@ -205,3 +231,16 @@ def _fail(connection: sa.Connection, failed: Sequence[Failed]) -> None:
                 parked.append({**row, "status": "parked", "parked": reason.value})
     bulk.update(connection, t.units, "id", again)
     bulk.update(connection, t.units, "id", parked)
+
+
+def _keep_deadlines(connection: sa.Connection, answers: Sequence[Answered]) -> None:
+    """Let the deadline of a unit stand where a call of it may still act until then, so that a hold waits for it.
+
+    That is a call that was left behind, by a clock that was set back even before its deadline, and the call of an
+    earlier claim that was lost: it knows nothing of an item that is held since. The later claim has the later deadline.
+    """
+    until = {a.claimed.order.key: micros(a.claimed.order.deadline) for a in answers}
+    acting = {a.claimed.order.key for a in answers if isinstance(a, Failed) and a.code is ErrorCode.DEADLINE_PASSED}
+    if again := [a.claimed.order.key for a in answers if a.claimed.order.fence > 1]:
+        acting.update(connection.execute(_LOST, {"ids": again}).scalars())
+    bulk.update(connection, t.units, "id", [{"id": unit, "deadline_us": until[unit]} for unit in acting])

@@ -68,11 +68,11 @@ def release(connection: sa.Connection, hold: str, *, tenant: str | None, by_ref:
 
     Raises `HoldNotFound`, and `RuleRefused` for one that was lifted already.
     """
-    view = one(connection, hold, tenant)
-    if view.released_at is not None:
+    at_us = max(micros(at), micros(one(connection, hold, tenant).placed_at))
+    # Of two who lift it at the same moment one has done so, and the ledger names that one.
+    lifted = t.holds.update().where(_h.id == hold, _h.released_at_us.is_(None))
+    if not connection.execute(lifted.values(released_at_us=at_us, released_by_ref=by_ref)).rowcount:
         raise RuleRefused(Refusal.HOLD_RELEASED)
-    at_us = max(micros(at), micros(view.placed_at))
-    connection.execute(t.holds.update().where(_h.id == hold).values(released_at_us=at_us, released_by_ref=by_ref))
 
 
 def enforce(connection: sa.Connection, now_us: int) -> list[str]:

@@ -11,18 +11,19 @@ from orchestrator.domain.codes import Refusal
 from orchestrator.domain.contract import Role
 from orchestrator.domain.errors import InvalidRequest, JobNotFound, RuleRefused
 from orchestrator.domain.job import Store, Waiver
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
+from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk, health
 from orchestrator.store import tables as t
 from orchestrator.store.clock import micros, read_now
 
 _u, _j = t.units.c, t.jobs.c
+_ASKED = sa.select(_u.phase).where(_u.job_id == sa.bindparam("of"), _u.adapter == sa.bindparam("by"))
 _WINDOWS = sa.select(sa.func.count()).where(
     t.windows.c.job_id == sa.bindparam("of"),
     t.windows.c.adapter == sa.bindparam("by"),
     t.windows.c.closed_at_us.is_(None),
 )
-_ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value}
 
 
 def retry(connection: sa.Connection, job: str, tenant: str | None) -> int:
@@ -62,20 +63,22 @@ def waive(
 ) -> bool:
     """Let a job pass one store by name; give whether that is new.
 
-    Raises `InvalidRequest` for a store that is not enabled, `RuleRefused` where the job has ended or a source has not
-    revoked.
+    Raises `InvalidRequest` for a store that is not enabled and that the job has asked for nothing, `RuleRefused` where
+    the job has ended or a source has not revoked.
     """
-    row = _locked(connection, job, tenant, ended=_ENDED - {JobState.VERIFIED.value})
-    store = next((store for store in stores if store.name == waiver.adapter), None)
-    if store is None:
-        message = f"there is no adapter of that name: {', '.join(s.name for s in stores)}"
+    row = _locked(connection, job, tenant, ended=OVER - {JobState.VERIFIED})
+    asked = set(connection.execute(_ASKED, {"of": job, "by": waiver.adapter}).scalars())
+    role = next((store.role for store in stores if store.name == waiver.adapter), None)
+    # A store that has been taken out of the configuration since is known by what the job has asked it for.
+    if role is None and not asked:
+        message = f"there is no adapter of that name; enabled are: {', '.join(s.name for s in stores)}"
         raise InvalidRequest(message, field="adapter")
     if (
         row.state == JobState.VERIFIED.value
-        and not connection.execute(_WINDOWS, {"of": job, "by": store.name}).scalar()
+        and not connection.execute(_WINDOWS, {"of": job, "by": waiver.adapter}).scalar()
     ):
         raise RuleRefused(Refusal.JOB_ENDED)
-    if store.role is Role.SOURCE and row.state == JobState.REQUESTED.value:
+    if row.state == JobState.REQUESTED.value and (role is Role.SOURCE or Phase.REVOKE in asked):
         raise RuleRefused(Refusal.SOURCE_NOT_REVOKED)
     known = sa.select(t.waivers).where(t.waivers.c.job_id == job, t.waivers.c.adapter == waiver.adapter)
     if connection.execute(known).one_or_none() is not None:
@@ -85,9 +88,7 @@ def waive(
     return True
 
 
-def _locked(
-    connection: sa.Connection, job: str, tenant: str | None, ended: Collection[str] = _ENDED
-) -> sa.Row[str, str]:
+def _locked(connection: sa.Connection, job: str, tenant: str | None, ended: Collection[str] = OVER) -> sa.Row[str, str]:
     """Lock a job that may still be changed; a missing one and another tenant's raise the same `JobNotFound`."""
     row = connection.execute(sa.select(_j.state, _j.tenant).where(_j.id == job).with_for_update()).one_or_none()
     if row is None or (tenant is not None and row.tenant != tenant):

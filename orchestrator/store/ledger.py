@@ -30,7 +30,7 @@ _US: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, kw_only=True)
 class SqlLedger:
-    """`domain.ports.Ledger` over SQLAlchemy; one object may serve many threads."""
+    """`domain.ports.Ledger` over SQLAlchemy, and what commands read and steer; one object may serve many threads."""
 
     engine: sa.Engine
     clock: Clock

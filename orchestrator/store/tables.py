@@ -1,4 +1,4 @@
-"""The control database's tables as SQLAlchemy sees them: columns only, the migrations own the constraints."""
+"""The control database's tables as SQLAlchemy sees them: the columns that are used; migrations own the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _table(name: str, text: str = "", number: str = "", binary: str = "") -> sa.
 
 jobs: Final = _table(
     "deletion_jobs",
-    "id purpose tenant user_id project selector_kind selector_value subject_ref selector_ref trigger_kind parent_job "
+    "id purpose tenant user_id project selector_kind selector_value subject_ref selector_ref trigger_kind "
     "reason_code reference requested_by_ref idempotency_ref payload_sha256 state",
     "round revision due_at_us requested_at_us revoked_at_us cleanup_at_us verified_at_us completed_at_us "
     "cancelled_at_us",
@@ -30,13 +30,12 @@ targets: Final = _table(
 units: Final = _table(
     "deletion_units",
     "id job_id tenant adapter phase status parked cursor item_ref known_adapter lease_owner last_error_code",
-    "page round required find_pass known_page no_lineage attempts fence lease_until_us next_attempt_at_us "
-    "scrub_after_us deadline_us",
+    "page round required find_pass known_page no_lineage attempts fence lease_until_us next_attempt_at_us deadline_us",
 )
 attempts: Final = _table("unit_attempts", "unit_id error_code", "attempt fence at_us")
 receipts: Final = _table(
     "deletion_receipts",
-    "id unit_id job_id adapter phase outcome reach scrub_run_id residuals error_code",
+    "id unit_id job_id adapter phase outcome reach scrub_run_id residuals",
     "page round attempt fence started_at_us finished_at_us expected erased already_absent scheduled extra remaining",
     "body salt",
 )
@@ -44,7 +43,7 @@ windows: Final = _table("retention_windows", "job_id adapter copy_handle", "unti
 waivers: Final = _table("waivers", "job_id adapter reason_code granted_by_ref", "at_us")
 scrub_runs: Final = _table(
     "scrub_runs",
-    "id store lease_owner outcome residuals error_code",
+    "id store lease_owner outcome error_code",
     "lease_until_us started_at_us finished_at_us control_found",
 )
 fingerprints: Final = _table("fingerprints", "job_id mac", "roll")

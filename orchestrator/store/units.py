@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.domain.codes import ErrorCode, Parked
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk, health
 from orchestrator.store import tables as t
@@ -17,8 +17,8 @@ from orchestrator.store.clock import now_us, read_now
 from orchestrator.store.holds import waits_for_hold
 
 _ORDER: Final = list(Phase)
-_ENDED: Final = [t.written(state) for state in (JobState.VERIFIED, JobState.COMPLETED, JobState.CANCELLED)]
-_u, _j = t.units.c, t.jobs.c
+_ENDED: Final = [t.written(state) for state in JobState if state in OVER]
+_u, _j, _a = t.units.c, t.jobs.c, t.attempts.c
 # The one definition of what may be claimed: `due` and `claim` cannot disagree about it.
 _CLOSING: Final = (_u.phase == t.written(Phase.CLOSE)) & (_j.state == t.written(JobState.VERIFIED))
 _CLAIMABLE: Final = (
@@ -84,6 +84,10 @@ _TAKE: Final = (
     .returning(_u.id)
 )
 
+# The call of an earlier claim that was lost may still act: a hold waits for it.
+_LOST = sa.exists().where(_a.unit_id == _u.id, _a.error_code == ErrorCode.LEASE_ENDED.value)
+_KEPT: Final = sa.case((_LOST, _u.deadline_us), else_=None)
+
 
 def claim(
     connection: sa.Connection,
@@ -118,7 +122,7 @@ def give_back(connection: sa.Connection, ids: Collection[str]) -> None:
     connection.execute(
         t.units.update()
         .where(_u.id.in_(list(ids)), _u.status == t.RUNNING)
-        .values(status="pending", lease_owner=None, lease_until_us=None, deadline_us=None, attempts=0)
+        .values(status="pending", lease_owner=None, lease_until_us=None, deadline_us=_KEPT, attempts=0)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -10,15 +11,13 @@ import sqlalchemy as sa
 
 from orchestrator.domain.errors import JobNotFound
 from orchestrator.domain.job import JobView, Purpose, ReceiptView, Result, Trigger
-from orchestrator.domain.states import JobState
+from orchestrator.domain.states import OVER, JobState
 from orchestrator.store import tables as t
 from orchestrator.store import windows
 from orchestrator.store.among import among
 from orchestrator.store.clock import moment
 from orchestrator.store.holds import waits_for_hold
 from orchestrator.store.jobs import read_kind
-
-_ENDED = {JobState.VERIFIED.value, JobState.COMPLETED.value, JobState.CANCELLED.value}
 
 
 def view(connection: sa.Connection, job: str, tenant: str | None) -> JobView:
@@ -89,7 +88,7 @@ def views(
             verified_at=None if row.verified_at_us is None else moment(row.verified_at_us),
             completed_at=None if row.completed_at_us is None else moment(row.completed_at_us),
             parked=tuple(facts.parked[row.id]),
-            held=row.id in facts.held and row.state not in _ENDED,
+            held=row.id in facts.held and row.state not in OVER,
             waived=tuple(sorted(facts.waived[row.id])),
             windows=tuple(facts.windows.get(row.id, ())),
             last_error=facts.last_error.get(row.id, (None, None))[0],
@@ -164,7 +163,7 @@ def receipts(connection: sa.Connection, job: str) -> list[ReceiptView]:
             extra=row.extra,
             remaining=row.remaining,
             reach=row.reach,
-            residuals=tuple(code for code in row.residuals.strip("[]").replace('"', "").split(", ") if code),
+            residuals=tuple(json.loads(row.residuals)),
             finished_at=moment(row.finished_at_us),
         )
         for row in rows

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import EraseOrder
+from orchestrator import EraseOrder, Target
+from orchestrator.domain.codes import HoldReason
+from orchestrator.domain.contract import Fingerprint
 from orchestrator.domain.job import Store
 from orchestrator.domain.states import JobState
-from orchestrator.domain.unit import Phase
-from tests.fakes import Bench, fill
+from orchestrator.domain.unit import Claimed, Finished, Phase
+from orchestrator.service.hold import HoldRequest, place
+from tests.fakes import ANNA, Bench, fill
 from tests.integration.engine_harness import execute, fail_in, with_rules
+from tests.integration.steer_harness import WAIVER
 
 Silence = Callable[[Bench], None]
 
@@ -94,3 +98,58 @@ def test_optional_store_that_answers_is_worked_off_with_the_others(stage: Bench)
     stage.run()
     assert stage.view(job).state is JobState.COMPLETED
     assert {(r.adapter, r.phase) for r in stage.ledger.receipts(job)} >= {("copies", "erase"), ("source", "erase")}
+
+
+@pytest.mark.parametrize("waived", [False, True])
+def test_late_answer_leaves_nothing_that_goes_with_the_end_of_a_job(stage: Bench, *, waived: bool) -> None:
+    """A store was slow, and its job has ended without it: what it has found by then is for nobody's look."""
+    make_optional(stage, required=waived)
+    fill(stage)
+    nobody_serves_it(stage)
+    slow: list[Claimed] = []
+
+    def taken_up(phase: str, _orders: Sequence[EraseOrder]) -> None:
+        if phase == Phase.FIND:
+            slow.extend(stage.take("copies", Phase.FIND, "slow"))
+
+    stage.source.before = taken_up
+    job = stage.file()
+    stage.run()
+    if waived:
+        assert stage.ledger.waive(job, WAIVER)
+        stage.run()
+    assert stage.view(job).state is JobState.COMPLETED
+    assert_answers_without_traces(stage, slow[0])
+
+
+def test_late_revoke_of_a_freed_item_leaves_nothing_that_goes_with_the_end_of_a_job(stage: Bench) -> None:
+    fill(stage, count=2)
+    item = "anna-passport-000001"
+    asked = HoldRequest(
+        tenant=ANNA.tenant, user=ANNA.user, items=(item,), reason=HoldReason.DISPUTE, requested_by="counsel"
+    )
+    (hold,) = place(asked, stage.acceptance)
+    job = stage.file()
+    stage.run()
+    stage.ledger.release(str(hold), by_ref="counsel")
+    (slow,) = stage.take("source", Phase.REVOKE, "slow")
+    assert slow.item == item
+    for name in ("source", "copies"):
+        assert stage.ledger.waive(job, replace(WAIVER, adapter=name))
+    stage.run()
+    assert stage.view(job).state is JobState.COMPLETED
+    assert_answers_without_traces(stage, slow)
+
+
+def assert_answers_without_traces(stage: Bench, slow: Claimed) -> None:
+    answer = Finished(
+        claimed=slow,
+        receipt=None,
+        targets=(Target(kind="copy", id="late"),),
+        fingerprints=(Fingerprint(7, "ab" * 32),),
+        cursor="key of anna",
+    )
+    assert stage.ledger.commit("slow", [answer], started_at=stage.clock.now()).dropped == frozenset()
+    assert stage.rows("SELECT count(*) FROM deletion_targets WHERE handle = 'late'") == [(1,)]
+    assert stage.rows("SELECT * FROM fingerprints") == []
+    assert stage.rows("SELECT cursor FROM deletion_units WHERE cursor IS NOT NULL") == []

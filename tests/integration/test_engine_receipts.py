@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator import BadAnswer, Erased, EraseOrder, Seen
 from orchestrator.domain.states import JobState
+from orchestrator.domain.unit import Finished, Phase
 from tests.fakes import Bench, fill
 
 
@@ -53,3 +54,12 @@ def test_answers_that_do_not_fit_their_orders_are_refused(
     job = stage.file()
     stage.run()
     assert stage.view(job).parked == (("copies", "verify", "permanent_error"),)
+
+
+@pytest.mark.parametrize("told", [(4, 9), (9, 4)])
+def test_highest_revision_of_a_batch_is_kept_in_whatever_order_it_is_told(stage: Bench, told: tuple[int, int]) -> None:
+    job = stage.file()
+    (claimed,) = stage.take("source", Phase.REVOKE, "w")
+    answers = [Finished(claimed=claimed, receipt=None, revision=revision) for revision in told]
+    stage.ledger.commit("w", answers, started_at=stage.clock.now())
+    assert stage.rows(f"SELECT revision FROM deletion_jobs WHERE id = '{job}'") == [(9,)]  # noqa: S608

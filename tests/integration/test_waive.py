@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator import InvalidRequest
 from orchestrator.domain.codes import Refusal, WaiverReason
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.service.run_batch import run_batch
-from tests.fakes import Bench, fill
-from tests.integration.engine_harness import fail_in, run_until
+from tests.fakes import ANNA, Bench, fill
+from tests.integration.engine_harness import fail_in, run_until, with_rules
 from tests.integration.steer_harness import WAIVER, cannot_erase, refusal, stage
 
 __all__ = ["stage"]
@@ -81,3 +82,32 @@ def test_source_cannot_be_waived_before_it_has_revoked(stage: Bench) -> None:
     assert stage.rows("SELECT * FROM waivers") == []
     stage.run()
     assert stage.view(job).result is Result.ERASED
+
+
+def test_store_that_was_taken_out_of_the_configuration_can_be_waived_where_a_job_waits_for_it(stage: Bench) -> None:
+    fill(stage)
+    stage.copies.before = fail_in(Phase.ERASE)
+    job = stage.file()
+    stage.run()
+    kept, _ = stage.ledger.rules.stores
+    with_rules(stage, stores=[kept])
+    stage.engine = replace(stage.engine, adapters={"source": stage.source})
+    other = stage.file(scope=replace(ANNA, user="berta"))
+    stage.run()
+    assert (stage.view(job).state, stage.view(other).state) == (JobState.DERIVED_CLEANUP, JobState.COMPLETED)
+    waiver = replace(WAIVER, reason=WaiverReason.STORE_GONE)
+    assert stage.ledger.waive(job, waiver)
+    stage.run()
+    view = stage.view(job)
+    assert (view.state, view.result, view.waived) == (JobState.COMPLETED, Result.WAIVED, ("copies",))
+    asked_for_nothing = stage.file("seat")
+    with pytest.raises(InvalidRequest, match="no adapter of that name; enabled are: source"):
+        stage.ledger.waive(asked_for_nothing, waiver)
+
+
+def test_source_that_was_taken_out_cannot_be_waived_before_it_has_revoked(stage: Bench) -> None:
+    fill(stage)
+    job = stage.file()
+    _, copies = stage.ledger.rules.stores
+    with_rules(stage, stores=[copies])
+    assert refusal(lambda: stage.ledger.waive(job, replace(WAIVER, adapter="source"))) is Refusal.SOURCE_NOT_REVOKED
