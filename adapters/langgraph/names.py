@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from orchestrator import InvalidRequest, Selector, SelectorKind
 
 Namespace: TypeAlias = tuple[str, ...]
 
-MAX_KEY = 512
+MAX_KEY: Final = 512
 
 
 def key_of(namespace: Namespace, key: str) -> str:

@@ -44,6 +44,14 @@ def read_in_parts(
     yield from run(connection, statement.execution_options(stream_results=True), of, rows).partitions(PART)
 
 
+def in_parts(
+    connection: sa.Connection, query: sa.Executable, given: Mapping[str, str | int | None] | None = None
+) -> Iterator[Sequence[Found]]:
+    """Run a statement with parameters of its own, and give what it finds some rows at a time."""
+    with connection.execute(query.execution_options(stream_results=True), given) as found:
+        yield from found.partitions(PART)
+
+
 def change(connection: sa.Connection, of: Columns, rows: Sequence[Row], build: Build) -> None:
     """Run a statement over a batch that gives nothing; without a batch there is nothing to change."""
     if rows:

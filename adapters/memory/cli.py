@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -11,17 +11,26 @@ from adapters.context import cli as of_context
 from adapters.drafts import cli as of_drafts
 from adapters.drafts import cli_approvals as of_approvals
 from adapters.memory import cli_candidates, cli_chains, cli_grant, cli_preferences
-from adapters.memory.shell import DerivedFrom, Json, Kind, Source, State, Tenant, User, opened, register, say
+from adapters.memory.shell import (
+    EXIT_NOTHING,
+    DerivedFrom,
+    Json,
+    Kind,
+    Project,
+    Source,
+    State,
+    Tenant,
+    User,
+    opened,
+    register,
+    say,
+)
 from adapters.memory.sources import SourceKind
 from orchestrator import Scope
 
 app = typer.Typer(help="Facts and memories of the memory store.", no_args_is_help=True)
 
-EXIT_NOTHING: Final = 5
-NOTHING_FOUND: Final = "nothing_found"
-
 Key = Annotated[str, typer.Argument(help="Key of the fact.", show_default=False)]
-Project = Annotated[str | None, typer.Option(help="Project; without it, what holds for the user in general.")]
 
 
 @app.command()
@@ -105,7 +114,7 @@ def forget(
     versions = "1 version" if done.versions == 1 else f"{done.versions} versions"
     lines = [f"{done.outcome}: {versions}; copies in other stores stay: `expunge request` reaches them"]
     say(answer, lines if done.versions else [done.outcome], as_json=as_json)
-    if done.outcome == NOTHING_FOUND:
+    if not done.versions:
         raise typer.Exit(EXIT_NOTHING)
 
 

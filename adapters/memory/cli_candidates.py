@@ -9,14 +9,13 @@ import typer
 
 from adapters.memory.candidates import Candidate
 from adapters.memory.candidates.store import LIMIT
-from adapters.memory.shell import DerivedFrom, Json, Kind, Source, State, Tenant, User, opened, register, say
+from adapters.memory.shell import DerivedFrom, Json, Kind, Project, Source, State, Tenant, User, opened, register, say
 from adapters.memory.sources import SourceKind
 from orchestrator import Scope
 
 app = typer.Typer(help="Facts that a program proposes; none holds before it is accepted.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="Id of the candidate.", show_default=False)]
-Project = Annotated[str | None, typer.Option(help="Project; without it, what holds for the user in general.")]
 
 
 @app.command()

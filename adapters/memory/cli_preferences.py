@@ -8,16 +8,26 @@ from typing import Annotated, Final
 import typer
 
 from adapters.memory.preferences import Resolution, State
-from adapters.memory.shell import DerivedFrom, Json, Kind, Source, Tenant, User, opened, register, say
+from adapters.memory.shell import (
+    EXIT_NOTHING,
+    DerivedFrom,
+    Json,
+    Kind,
+    Project,
+    Source,
+    Tenant,
+    User,
+    opened,
+    register,
+    say,
+)
 from adapters.memory.shell import State as StateDirectory
 from adapters.memory.sources import SourceKind
 from orchestrator import InvalidRequest, Scope
 
-EXIT_UNSET: Final = 5
 _WHO: Final = "--tenant acme --user ann"
 
 Key = Annotated[str, typer.Argument(help="Key of the preference.", show_default=False)]
-Project = Annotated[str | None, typer.Option(help="Project; without it, what holds for the user in general.")]
 
 
 def prefer(
@@ -84,7 +94,7 @@ def resolve(
     }
     say(answer, [_line(key, found)], as_json=as_json)
     if found.state is State.UNSET:
-        raise typer.Exit(EXIT_UNSET)
+        raise typer.Exit(EXIT_NOTHING)
 
 
 def replay(

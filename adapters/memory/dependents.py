@@ -11,7 +11,6 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.memory.batch import change, columns
-from adapters.memory.chains.named import any_here
 
 _HANDLE: Final = columns(tenant=str, handle=str)
 _WITHOUT_FACT: Final = """
@@ -23,7 +22,8 @@ _WITHOUT_FACT: Final = """
 _WITHOUT_MEMORY: Final = """
     SELECT DISTINCT u.tenant, u.handle FROM draft_used AS u
     JOIN drafts AS d ON d.tenant = u.tenant AND d.handle = u.handle
-    WHERE u.kind = 'memory' AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.id = u.version)
+    WHERE u.kind = 'memory' AND NOT EXISTS (SELECT 1 FROM memory_tenants AS t
+        WHERE t.tenant = u.tenant AND t.memory_id = u.version)
 """
 _WITHOUT_EVENT: Final = """
     SELECT DISTINCT u.tenant, u.handle FROM draft_used AS u
@@ -43,7 +43,7 @@ def drop_orphans(connection: sa.Connection) -> int:
     """Erase the drafts of which a record is not there, and give how many; no action waits on without its text."""
     if not sa.inspect(connection).has_table("draft_used"):
         return 0
-    queries = [_WITHOUT_FACT, _WITHOUT_EVENT] + ([_WITHOUT_MEMORY] if any_here(connection) else [])
+    queries = (_WITHOUT_FACT, _WITHOUT_EVENT, _WITHOUT_MEMORY)
     gone = {tuple(row) for query in queries for row in connection.exec_driver_sql(query)}
     for build in (_without_drafts, _without_used):
         change(connection, _HANDLE, sorted(gone), build)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import Found, Row, columns, look_up
+from adapters.memory.batch import Found, Row, change, columns, look_up
 from adapters.memory.selection import Query, accepted_at, look_up_named, named_by
 from adapters.memory.tables import facts, revocation_left, source_revocations, tenant_positions
 from orchestrator import EraseOrder, Scope, SelectorKind
@@ -18,6 +18,7 @@ from orchestrator import EraseOrder, Scope, SelectorKind
 ID: Final = columns(fact_id=str)
 _JOB: Final = columns(job=str)
 _TENANT: Final = columns(tenant=str)
+_FREED: Final = columns(job=str, fact_id=str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Due:
     the items that it left then and may take now. What was accepted after `cut_off` stays.
     What has expired is told by `at_us`, the time of the revoke. `chained` are the targets that
     it has named among the chains by now, `keyed` those among events and candidates, and `changed`
-    the scopes in which any of them were handed out until then.
+    the scopes that have read any of them until then.
     """
 
     order: EraseOrder
@@ -121,6 +122,11 @@ def left_by(connection: sa.Connection, jobs: Iterable[str]) -> Mapping[str, froz
     return defaultdict(frozenset, {job: frozenset(items) for job, items in found.items()})
 
 
+def leave_no_longer(connection: sa.Connection, freed: Sequence[Row]) -> None:
+    """Take items (job, item) off what was left: their job takes them now."""
+    change(connection, _FREED, freed, _left_no_longer)
+
+
 def records(connection: sa.Connection, due: Sequence[Due], limit: int) -> list[list[Found]] | None:
     """Read what is named and due of each job, what a hold covers included; None where that is more than `limit`."""
     found: dict[str, list[Found]] = {each.job: [] for each in due}
@@ -193,3 +199,8 @@ def _revocations(given: sa.FromClause) -> sa.Select[Any]:
 def _left(given: sa.FromClause) -> sa.Select[Any]:
     left = revocation_left
     return sa.select(left).select_from(given.join(left, left.c.job == given.c.job))
+
+
+def _left_no_longer(given: sa.FromClause) -> sa.Delete:
+    left = revocation_left.c
+    return revocation_left.delete().where(sa.tuple_(left.job, left.fact_id).in_(sa.select(given)))

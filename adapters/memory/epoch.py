@@ -11,11 +11,9 @@ import sqlalchemy as sa
 from adapters.memory.tables import source_epoch
 from orchestrator import StaleSource
 
-_READ: Final = sa.select(source_epoch.c.epoch)
-
-
 FRESH_S: Final = 1.0
 """Seconds for which an answer of the control database is taken as it is: it is asked less often than the source."""
+_READ: Final = sa.select(source_epoch.c.epoch)
 
 
 class Epoch:

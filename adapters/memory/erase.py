@@ -37,7 +37,7 @@ def erase(
         chains.erase(connection, clock, orders),
         keyed.erase(connection, gate, orders),
     )
-    prints.drop(connection, orders)
+    prints.drop(connection, {(o.scope.tenant, t.kind, t.id) for o in orders for t in o.targets})
     stayed = _told_elsewhere(connection, orders)
     return [
         _together(some, residuals, stayed.intersection({str(order.job)}))

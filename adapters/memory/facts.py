@@ -167,16 +167,19 @@ def check_names(key: str, source: str) -> None:
 
 def check_value(value: str) -> None:
     """Raise `InvalidRequest` for a value that may not be stored. Never repeats it."""
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_VALUE:
-        raise InvalidRequest(f"value must be a text of 1 to {MAX_VALUE} characters", field="value")
+    check_text("value", value, MAX_VALUE)
+
+
+def check_text(field: str, text: object, longest: int) -> None:
+    """Raise `InvalidRequest` unless this is a text that is not blank and that both databases can store."""
+    if not isinstance(text, str) or not text.strip() or len(text) > longest:
+        raise InvalidRequest(f"{field} must be a text of 1 to {longest} characters, not all blank", field=field)
+    if "\0" in text:
+        raise InvalidRequest(f"{field} must not hold a NUL character, which PostgreSQL cannot store", field=field)
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
-        message = "value must be valid Unicode"
-        raise InvalidRequest(message, field="value") from None
-    if "\0" in value:
-        message = "value must not hold a NUL character, which PostgreSQL cannot store"
-        raise InvalidRequest(message, field="value")
+        raise InvalidRequest(f"{field} must be valid Unicode", field=field) from None
 
 
 def _of_key(scope: Scope, key: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from adapters.memory import marking, repoint
-from adapters.memory.batch import Answer, Found, as_table, change, columns, insert_or_replace, read_in_parts, run
-from adapters.memory.due import ID, Due, left_of, taken
+from adapters.memory.batch import Answer, Found, as_table, insert_or_replace, read_in_parts, run
+from adapters.memory.due import ID, Due, leave_no_longer, left_of, taken
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
 from adapters.memory.selection import Handle, accepted_at, handle_of, named_by
@@ -30,7 +30,6 @@ from orchestrator import Gate, Scope, SelectorKind, Tombstone
 
 _LIVE: Final = facts.c.state != "revoked"
 _ROWID: Final = sa.literal_column("facts.rowid", sa.BigInteger())
-_LEFT: Final = columns(job=str, fact_id=str)
 
 
 def revoke(connection: sa.Connection, gate: Gate, due: Due) -> None:
@@ -67,7 +66,7 @@ class _Revocation:
 
     def _keep_left(self) -> None:
         if not self._due.is_first:
-            change(self._connection, _LEFT, [(self._due.job, item) for item in self._due.freed], _no_longer_left)
+            leave_no_longer(self._connection, [(self._due.job, item) for item in self._due.freed])
             return
         left = left_of(self._due, self._items).subquery("left_alone")
         rows = sa.select(sa.literal(self._due.job), left.c.fact_id)
@@ -156,8 +155,3 @@ class _Revocation:
 
     def _read(self, query: sa.Select[Any]) -> Iterator[Any]:
         return read_in_parts(self._connection, query, ID, self._due.items)
-
-
-def _no_longer_left(given: sa.FromClause) -> sa.Delete:
-    left = revocation_left.c
-    return revocation_left.delete().where(sa.tuple_(left.job, left.fact_id).in_(sa.select(given)))

@@ -188,26 +188,20 @@ def _by_scope(connection: sa.Connection, scopes: Collection[Scope], build: Build
 
 
 def _owners(connection: sa.Connection, sources: Collection[Source]) -> dict[Source, str]:
-    rows = look_up(connection, _SOURCE, list(sources), _users_of_sources)
+    rows = look_up(connection, _SOURCE, list(sources), _accepted)
     return {(row.tenant, row.source_id): row.user_id for row in rows}
 
 
 def positions(connection: sa.Connection, sources: Collection[Source]) -> Mapping[Source, int]:
     """Give the position at which each source was accepted."""
-    rows = look_up(connection, _SOURCE, list(sources), _positions_of_sources)
+    rows = look_up(connection, _SOURCE, list(sources), _accepted)
     return {(row.tenant, row.source_id): row.position for row in rows}
 
 
-def _positions_of_sources(given: sa.FromClause) -> sa.Select[Any]:
+def _accepted(given: sa.FromClause) -> sa.Select[Any]:
     s, o = accepted_sources.c, given.c
     same = (s.tenant == o.tenant) & (s.source_id == o.source_id)
-    return sa.select(s.tenant, s.source_id, s.position).select_from(given.join(accepted_sources, same))
-
-
-def _users_of_sources(given: sa.FromClause) -> sa.Select[Any]:
-    s, o = accepted_sources.c, given.c
-    same = (s.tenant == o.tenant) & (s.source_id == o.source_id)
-    return sa.select(s.tenant, s.source_id, s.user_id).select_from(given.join(accepted_sources, same))
+    return sa.select(s.tenant, s.source_id, s.user_id, s.position).select_from(given.join(accepted_sources, same))
 
 
 def ancestors(connection: sa.Connection, sources: Collection[Source]) -> Mapping[Source, Sequence[str]]:

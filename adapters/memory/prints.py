@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import sqlalchemy as sa
 
@@ -20,8 +20,11 @@ from adapters.memory.tables import KIND, facts, record_prints
 from orchestrator import EraseOrder, Fingerprint, Revocation, Target
 
 MOST: Final = 500
-"""Records of one batch that get fingerprints: a person who is named with more is looked for by reads alone."""
-Record = tuple[str, str, str, int]
+"""Records that get fingerprints in one call: a person who is named with more is looked for by reads alone."""
+Record: TypeAlias = tuple[str, str, str, int]
+"""Tenant, kind, id and version."""
+Item: TypeAlias = tuple[str, str, str]
+"""Tenant, kind and id: all versions of it."""
 _RECORD: Final = columns(tenant=str, kind=str, handle=str, version=int)
 _ITEM: Final = columns(tenant=str, kind=str, handle=str)
 
@@ -79,9 +82,8 @@ def with_prints(
     ]
 
 
-def drop(connection: sa.Connection, orders: Sequence[EraseOrder]) -> None:
+def drop(connection: sa.Connection, gone: Collection[Item]) -> None:
     """Take away those of what is erased now: every job that has named it by now has a copy of its own."""
-    gone = {(order.scope.tenant, target.kind, target.id) for order in orders for target in order.targets}
     change(connection, _ITEM, sorted(gone), _no_longer)
 
 

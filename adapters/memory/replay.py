@@ -2,8 +2,8 @@
 
 Principles: what goes is told by the gate itself, asked of each record as if it were written now,
 so a restore and a late writer cannot disagree. Versions of facts, events, candidates and whole
-chains go (`forgotten`, `keyed.restored`). What had
-been revoked when the copy was taken goes as well: the job that hid it has erased it since.
+chains go (`forgotten`, `keyed.restored`). What had been revoked when the copy was taken goes as
+well: the job that hid it has erased it since.
 Positions, revisions and versions begin above all that were ever given: each epoch has a range of
 its own. A job that goes on knows up to where it reaches: what is told from now on is none of its.
 """
@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import Row, change, columns, insert_all, insert_new, look_up, raise_numbers
-from adapters.memory.chains.named import any_here
+from adapters.memory.batch import PART, Row, change, columns, insert_all, insert_new, look_up, raise_numbers
 from adapters.memory.dependents import drop_orphans
 from adapters.memory.epoch import enter
 from adapters.memory.forgotten import drop_chains, drop_facts
@@ -35,7 +34,6 @@ from orchestrator import Gate, Replayed, Target, Tombstone
 
 RANGE: Final = 2**40
 """Positions and revisions of one epoch: no source counts that far between two restores."""
-_AT_ONCE: Final = 2_000
 # What SQLite knows of the ids that it has given lies in the copy as well, where there were any.
 _NO_MEMORY_YET: Final = """INSERT INTO sqlite_sequence SELECT 'memories', 0
     WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'memories')"""
@@ -47,21 +45,20 @@ _NEXT_MEMORY: Final = {
 }
 _JOB: Final = columns(job=str)
 _COUNT: Final = columns(job=str, targets=int)
-Marks = Iterable[tuple[str, UUID, Tombstone]]
-Named = Iterable[tuple[UUID, Target]]
+Marks: TypeAlias = Iterable[tuple[str, UUID, Tombstone]]
+Named: TypeAlias = Iterable[tuple[UUID, Target]]
 
 
 def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int, targets: Named = ()) -> Replayed:
     """Merge tombstones, erase what they match, raise the numbers and enter the epoch.
 
-    `targets` are what had been named to jobs that go on: backups are looked through by them.
+    The tables of the chains are there. `targets` are what had been named to jobs that go on: backups are looked
+    through by them.
     """
     base, reach = epoch * RANGE, _merge(connection, tombstones)
-    erased = drop_facts(connection, gate, base) + drop_keyed(connection, gate)
-    if any_here(connection):
-        erased += drop_chains(connection, gate)
-        for statement in _NEXT_MEMORY[connection.dialect.name]:
-            connection.exec_driver_sql(statement.format(base=base))
+    erased = drop_facts(connection, gate, base) + drop_keyed(connection, gate) + drop_chains(connection, gate)
+    for statement in _NEXT_MEMORY[connection.dialect.name]:
+        connection.exec_driver_sql(statement.format(base=base))
     erased += drop_orphans(connection)
     insert_new(connection, source_revocations, [(job, cut_off, base, 0, 0) for (_, job), cut_off in reach.items()])
     _name_again(connection, targets)
@@ -74,7 +71,7 @@ def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int,
 def _merge(connection: sa.Connection, tombstones: Marks) -> Mapping[tuple[str, str], int]:
     """Write the tombstones that the copy lacks; give for each tenant and job the position up to which they reach."""
     reach, marks = dict[tuple[str, str], int](), iter(tombstones)
-    while some := list(islice(marks, _AT_ONCE)):
+    while some := list(islice(marks, PART)):
         rows = [(tenant, t.key_id, t.mac, t.kind.value, str(job), t.cut_off) for tenant, job, t in some]
         insert_new(connection, source_tombstones, rows)
         for tenant, _, _, _, job, cut_off in rows:

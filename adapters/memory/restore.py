@@ -6,42 +6,50 @@ database open sees all of the copy or nothing of it. The copy itself stays as it
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import sqlalchemy as sa
 
-from adapters.memory.engine import checkpoint, open_engine, reading, writing
+from adapters.memory import sqlite
+from adapters.memory.chains.schema import bring_up_shared
+from adapters.memory.engine import BUSY_MS, checkpoint, open_engine, translated, writing
 from adapters.memory.replay import Marks, Named, replay
 from adapters.memory.tables import source_epoch
 from orchestrator import Gate, InvalidRequest, Permanent, Replayed, StoreLocked, sqlite_files
 
-BUSY_MS: Final = 30_000
-NextEpoch = Callable[[], int]
+"""Milliseconds for which those who use a file are waited for."""
+NextEpoch: TypeAlias = Callable[[], int]
 """Begins a new epoch in the control database and gives it: until it stands here, too, nothing is served."""
 
 
 def in_place(engine: sa.Engine, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
-    """Bring a database up to date that was put back by its own means."""
+    """Bring a database up to date that was put back by its own means; raises `SchemaError` for unknown chains."""
     begun = epoch()
     with writing(engine, [], any_epoch=True) as connection:
+        bring_up_shared(connection)
         found = replay(connection, gate, tombstones, begun, targets)
     checkpoint(engine)
     return found
 
 
 def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
-    """Bring a copy of a SQLite file up to date and put it in the place of the live one."""
-    with tempfile.TemporaryDirectory(dir=live.parent) as folder:
-        prepared = Path(folder) / "restored.db"
+    """Bring a copy of a SQLite file up to date and put it in the place of the live one.
+
+    Raises `InvalidRequest` for what is no sound copy, `Permanent` for a live file that is damaged, and `Transient`
+    where that one cannot be written now, or another restore is under way.
+    """
+    with _beside(live) as folder:
+        prepared = folder / "restored.db"
         _take(copy, prepared)
         with _opened(prepared) as engine:
-            with reading(engine) as connection:
-                of_copy = connection.scalar(sa.select(source_epoch.c.epoch)) or 0
+            of_copy = _epoch_of(engine)
             begun = epoch()
             if of_copy >= begun:
                 message = "the copy is of a later epoch than the control database knows: restore that one first"
@@ -51,6 +59,25 @@ def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: Next
         sqlite_files.scrub(prepared, wait_ms=BUSY_MS)
         _put(prepared, live)
     return found
+
+
+@contextmanager
+def _beside(live: Path) -> Iterator[Path]:
+    """Give a folder for the copy; until that is up to date, who was forgotten is in it, so none is left behind.
+
+    It always has the same name: what a process has left that was killed goes with the next restore.
+    """
+    folder = live.with_name(f"{live.name}.restoring")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with ExitStack() as at_the_end:
+        handle = os.open(folder, os.O_RDONLY)
+        at_the_end.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreLocked from None
+        at_the_end.callback(shutil.rmtree, folder)
+        yield folder
 
 
 def _take(copy: Path, prepared: Path) -> None:
@@ -75,22 +102,31 @@ def _take(copy: Path, prepared: Path) -> None:
 
 @contextmanager
 def _opened(prepared: Path) -> Iterator[sa.Engine]:
-    engine = open_engine(f"sqlite:///{prepared}")
+    engine = open_engine(sa.URL.create("sqlite", database=str(prepared)))
     try:
         yield engine
         checkpoint(engine)
-    except Permanent:
-        message = "the copy was made by another version of this adapter"
-        raise InvalidRequest(message, field="copy") from None
     finally:
         engine.dispose()
 
 
+def _epoch_of(engine: sa.Engine) -> int:
+    """Bring the tables of a copy up to this version, those of the chains among them, and give its epoch."""
+    try:
+        with writing(engine, []) as connection:
+            bring_up_shared(connection)
+            return connection.scalar(sa.select(source_epoch.c.epoch)) or 0
+    except Permanent:
+        message = "the copy was made by another version of this adapter: restore it with that version"
+        raise InvalidRequest(message, field="copy") from None
+
+
 def _put(prepared: Path, live: Path) -> None:
     try:
-        with closing(sqlite3.connect(prepared)) as source, closing(sqlite3.connect(live)) as target:
+        with translated(sqlite), closing(sqlite3.connect(prepared)) as source, closing(sqlite3.connect(live)) as target:
             target.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             source.backup(target)
             target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.OperationalError:
-        raise StoreLocked from None
+    except Permanent as error:
+        message = "The file that is there is damaged: move it away with what lies beside it, then restore again."
+        raise Permanent(message, code=error.code) from None

@@ -20,9 +20,9 @@ import sqlalchemy as sa
 
 from adapters.memory import large, marking, prints, repoint
 from adapters.memory.answers import answers, reached
-from adapters.memory.batch import Found, Row, change, columns, insert_all, insert_or_replace
+from adapters.memory.batch import Found, Row, change, insert_all, insert_or_replace
 from adapters.memory.chains import revoke as chains
-from adapters.memory.due import Due, of_orders, records
+from adapters.memory.due import Due, leave_no_longer, of_orders, records
 from adapters.memory.facts import revisions, scope_of, store_revisions
 from adapters.memory.forget import REVOKED
 from adapters.memory.instant import micros
@@ -35,7 +35,6 @@ from orchestrator import EraseOrder, Gate, Revocation, Scope, SelectorKind, Tomb
 
 AT_ONCE: Final = 5_000
 """Records, or sources of subjects, that a batch may name and be worked off by lists."""
-_LEFT: Final = columns(job=str, fact_id=str)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +208,7 @@ def _write(connection: sa.Connection, gate: Gate, batch: _Batch, gone: set[Handl
     insert_or_replace(connection, source_revocations, batch.jobs)
     insert_all(connection, revocation_targets, batch.targets)
     insert_all(connection, revocation_left, batch.left)
-    change(connection, _LEFT, batch.freed, _no_longer_left)
+    leave_no_longer(connection, batch.freed)
     keep(connection, batch.tombstones)
 
 
@@ -217,8 +216,3 @@ def _blank(given: sa.FromClause) -> sa.Update:
     f = facts.c
     these = sa.tuple_(f.tenant, f.fact_id, f.version).in_(sa.select(given))
     return facts.update().where(these).values(REVOKED)
-
-
-def _no_longer_left(given: sa.FromClause) -> sa.Delete:
-    left = revocation_left.c
-    return revocation_left.delete().where(sa.tuple_(left.job, left.fact_id).in_(sa.select(given)))

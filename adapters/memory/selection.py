@@ -20,6 +20,9 @@ HANDLE: Final = columns(tenant=str, fact_id=str, version=int)
 Place: TypeAlias = tuple[str | None, int | None]
 Query: TypeAlias = Callable[[sa.FromClause, sa.ColumnElement[bool]], sa.Select[Any]]
 """Builds a statement from orders as a table and their condition on `facts`."""
+Parameters: TypeAlias = dict[str, str | int | None]
+EVER: Final = 2**62
+"""A position after every source."""
 _ORDER: Final = columns(
     number=int, job=str, tenant=str, user_id=str, project=str, value=str, at_us=int, after_id=str, after_version=int
 )
@@ -101,7 +104,12 @@ def named_by(scope: Scope, selector: Selector, at_us: int = 0) -> sa.ColumnEleme
     return named(selector.kind, asked)
 
 
-def from_the_start(_order: EraseOrder) -> Place:
+def in_project(order: EraseOrder) -> bool:
+    """Tell whether an order reaches into one project alone; a source reaches into all, among the facts as well."""
+    return order.scope.project is not None and order.selector.kind is not SelectorKind.SOURCE
+
+
+def _from_the_start(_order: EraseOrder) -> Place:
     """Give the place before every record."""
     return None, None
 
@@ -111,7 +119,7 @@ def look_up_named(
     orders: Sequence[EraseOrder],
     query: Query,
     *,
-    after: Callable[[EraseOrder], Place] = from_the_start,
+    after: Callable[[EraseOrder], Place] = _from_the_start,
     at_us: int = 0,
 ) -> Iterator[Found]:
     """Run a query over the orders of a batch, once for each way of asking among them.

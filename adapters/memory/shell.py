@@ -19,12 +19,14 @@ from orchestrator import ErasureError, InvalidRequest, Refused, Scope
 EXIT_FAILED: Final = 1
 EXIT_INVALID: Final = 2
 EXIT_REFUSED: Final = 3
+EXIT_NOTHING: Final = 5
 
 Source = Annotated[str, typer.Option(help="Message, document or event that says so.", show_default=False)]
 Kind = Annotated[SourceKind, typer.Option(help="What the source is, if it is new.")]
 DerivedFrom = Annotated[list[str] | None, typer.Option(help="A source behind a new one; repeatable.")]
 Tenant = Annotated[str, typer.Option(help="Tenant.", show_default=False)]
 User = Annotated[str, typer.Option(help="User whose it is.", show_default=False)]
+Project = Annotated[str | None, typer.Option(help="Project; without it, what holds for the user in general.")]
 State = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 

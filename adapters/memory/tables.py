@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import sqlalchemy as sa
@@ -23,31 +23,34 @@ _TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 def statements(dialect: sa.Dialect) -> Iterator[str]:
     """Give the statements that make the tables in an empty database."""
-    for table in metadata.sorted_tables:
+    yield from making(metadata.sorted_tables, dialect)
+    yield _FIRST_EPOCH
+
+
+def making(tables: Iterable[sa.Table], dialect: sa.Dialect) -> Iterator[str]:
+    """Give the statements that make these tables and their indexes."""
+    for table in tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in sorted(table.indexes, key=lambda i: str(i.name)):
             yield str(CreateIndex(index).compile(dialect=dialect))
-    yield _FIRST_EPOCH
 
 
 def upgrade(dialect: sa.Dialect, version: int) -> Iterator[str]:
     """Give the statements that bring the tables of an earlier version up to this one; what they hold stays."""
     if version < 2:  # noqa: PLR2004 - the version that these came with
-        yield str(CreateTable(revocation_left).compile(dialect=dialect))
+        yield from making([revocation_left], dialect)
         yield "DROP INDEX source_tombstones_job"
         for index in (_FACTS_OF_USER, _TOMBSTONES_OF_JOB):
             yield str(CreateIndex(index).compile(dialect=dialect))
     if version < 3:  # noqa: PLR2004 - as above
-        yield str(CreateTable(record_prints).compile(dialect=dialect))
+        yield from making([record_prints], dialect)
     if version < 4:  # noqa: PLR2004 - as above
         yield str(CreateIndex(_FACTS_EXPIRING).compile(dialect=dialect))
-        yield str(CreateTable(source_epoch).compile(dialect=dialect))
+        yield from making([source_epoch], dialect)
         yield _FIRST_EPOCH
     if version < 5:  # noqa: PLR2004 - as above
-        for table in (preference_events, erased_events, preferences, fact_candidates, source_reaches):
-            yield str(CreateTable(table).compile(dialect=dialect))
-            for index in sorted(table.indexes, key=lambda i: str(i.name)):
-                yield str(CreateIndex(index).compile(dialect=dialect))
+        tables = (preference_events, erased_events, preferences, fact_candidates, source_reaches)
+        yield from making(tables, dialect)
         yield "ALTER TABLE source_revocations ADD COLUMN repointed BIGINT NOT NULL DEFAULT 0"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import Found, as_table, read_in_parts
+from adapters.memory.batch import Found, as_table, in_parts, read_in_parts
 from adapters.memory.facts import SCOPE, place_of, scope_of
 from adapters.memory.selection import Handle, handle_of
 from adapters.memory.tables import facts, preference_events
@@ -42,6 +42,40 @@ def elsewhere(connection: sa.Connection, told: Collection[Found], doubtful: Coll
             for row in part:
                 _note(found, row, wanted, doubtful)
     return found
+
+
+def staying(
+    connection: sa.Connection, tokens: Mapping[Scope, set[str]], *beside: sa.Executable
+) -> dict[Scope, frozenset[str]]:
+    """Give those of the tokens of each scope that stand there in facts and events that stay.
+
+    `beside` read other texts (`value`) that stay, of the scope that `HERE` is.
+    """
+    found = {scope: set[str]() for scope in tokens}
+    for scope, wanted in tokens.items():
+        for query in (_LASTING, *beside):
+            for part in read_of(connection, query, scope):
+                found[scope].update(*(wanted.intersection(candidate_tokens(row.value)) for row in part))
+    return {scope: frozenset(some) for scope, some in found.items()}
+
+
+def read_of(connection: sa.Connection, query: sa.Executable, scope: Scope) -> Iterator[Sequence[Found]]:
+    """Read what stands in the scope that `HERE` is in a query, some rows at a time."""
+    return in_parts(connection, query, {f"of_{name}": value for name, value in place_of(scope).items()})
+
+
+def texts_of(table: sa.Table, stays: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """Give the query for key and text of what stays of a table in the scope that `HERE` is."""
+    c = table.c
+    here = sa.tuple_(c.tenant, c.user_id, c.project) == sa.tuple_(*HERE)
+    return sa.select(c.key, c.value).where(here, stays, c.value.is_not(None))
+
+
+HERE: Final = [sa.bindparam(f"of_{name}", type_=sa.Text()) for name in ("tenant", "user_id", "project")]
+"""Tenant, user and project of the scope that `read_of` is asked for."""
+STATED: Final = texts_of(preference_events, preference_events.c.state == "live")
+"""What users prefer: the events that are live."""
+_LASTING: Final = sa.union_all(texts_of(facts, facts.c.active == 1), STATED)
 
 
 def _note(found: Elsewhere, row: Found, wanted: defaultdict[Scope, set[str]], doubtful: Collection[Handle]) -> None:

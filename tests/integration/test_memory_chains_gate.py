@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 import structlog
 
 from adapters.memory import SourceKind
 from adapters.memory.chains import MemoryInputError, MemoryNotFound, SourceChains
-from orchestrator import GateRefused, InvalidRequest, Refusal, Scope
+from orchestrator import GateRefused, InvalidRequest, Refusal, Scope, Selector, SelectorKind
 from tests.integration.memory_chains_harness import (
     ALICE,
     AT_WORK,
@@ -174,3 +175,15 @@ def test_source_offers_neither_a_purge_nor_a_deletion_by_itself_and_logs_no_text
     with structlog.testing.capture_logs() as lines:
         source.refused(ALICE, PASSPORT, "turn-1")
     assert lines == [{"event": "gate.refused", "log_level": "info", "code": "token_tombstoned"}]
+
+
+def test_word_that_stays_in_one_task_is_marked_in_another_where_what_said_it_has_expired(source: Source) -> None:
+    chains = source.application.chains
+    for scope, name in ((ALICE, "turn-1"), (AT_WORK, "work-1")):
+        source.register(scope, name)
+        chains.remember(scope, "task", PASSPORT, name, 1)
+    chains.remember(AT_WORK, "task", "Keeps P1234567 at hand.", "work-1")
+    source.clock.at += timedelta(days=2)
+    source.revoke(source.order(Selector(kind=SelectorKind.EXPIRED), everything(ALICE)))
+    assert source.refused(ALICE, "P1234567, that was it.", "turn-1") is Refusal.TOKEN_TOMBSTONED
+    assert source.tell(AT_WORK, "P1234567, that was it.", "work-1"), "there it tells nothing that is not known"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator import GateRefused, Refusal, Selector, SelectorKind
+from orchestrator import GateRefused, Refusal, Selector, SelectorKind, Target
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
@@ -72,6 +72,19 @@ def test_a_project_names_the_memories_of_its_task_alone(deployment: Deployment) 
     deployment.run()
     assert deployment.ended(job) == (JobState.COMPLETED, Result.ERASED)
     assert deployment.texts(ANNA) == [TEXTS["meal"]]
+
+
+def test_late_answer_from_a_memory_of_the_user_in_general_is_refused_in_every_project(deployment: Deployment) -> None:
+    meal = deployment.tell(ANNA)["meal"]
+    scope, store = scope_of(ANNA), deployment.memory.store
+    store.put(scope, "colour", "blue", "anna/turn-1")
+    read = store.revision_for_answers(scope)
+    job = deployment.file(Selector(kind=SelectorKind.MEMORY, value=str(meal)))
+    deployment.run()
+    assert deployment.ended(job) == (JobState.COMPLETED, Result.ERASED)
+    made_from = [Target(kind="memory", id=str(meal), version=meal)]
+    assert not deployment.cache.answers.put(scope, "late", "so: fish", made_from, read)
+    assert deployment.cache.answers.put(scope, "later", "so: blue", made_from, store.revision_for_answers(scope))
 
 
 @pytest.mark.parametrize("kind", [SelectorKind.SUBJECT, SelectorKind.SOURCE, SelectorKind.MEMORY])

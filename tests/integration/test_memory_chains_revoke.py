@@ -138,6 +138,25 @@ def test_facts_by_lists_and_by_conditions_take_the_chains_with_them(source: Sour
     assert source.adapter.store.current(place(ALICE)) == []
 
 
+@pytest.mark.parametrize("at_once", [revoking.AT_ONCE, 0])
+def test_a_memory_of_the_user_in_general_raises_the_revision_of_every_project(source: Source, at_once: int) -> None:
+    diet = source.tell(ALICE, "Eats fish.", "turn-3", level="user")
+    for text in ("Sits at the window.", "Works on Mondays."):
+        source.tell(AT_WORK, text, "work-1")
+        source.adapter.store.put(place(ALICE), "seat", text, "turn-3")
+    for other in (BOB, FOREIGN):
+        source.tell(other, PASSPORT, "theirs")
+    scopes = [everything(ALICE), place(ALICE), place(AT_WORK), place(BOB), place(FOREIGN)]
+    before = [source.adapter.store.revision(scope) for scope in scopes]
+    assert before[0] < min(before[1:3]), "or an answer of a project would be void by chance"
+    order = source.order(by_memory(diet), everything(ALICE))
+    with writing(source.adapter._engine, ["acme"]) as connection:
+        gate = source.adapter._context.gate
+        (answer,) = revoking.revoke(connection, gate, [order], at=source.clock.now(), at_once=at_once)
+    after = [source.adapter.store.revision(scope) for scope in scopes]
+    assert [answer.revision, *after] == [max(before[:3]) + 1] * 4 + before[3:]
+
+
 def test_a_repeat_answers_the_same_and_another_job_names_the_same_records_again(source: Source) -> None:
     ids = filled(source)
     order = source.order(by_source("turn-1"), everything(ALICE))

@@ -111,7 +111,7 @@ def test_what_was_never_said_exits_5_and_what_was_taken_back_does_not() -> None:
         (("prefer", "language"), "give either a value or --delete"),
         (("prefer", "language", "secret", "--delete"), "give either a value or --delete"),
         (("prefer", " ", "secret"), "key must be a non-empty string"),
-        (("prefer", "language", "secret" * 400), "value must be a text of 1 to 2000 characters"),
+        (("prefer", "language", "secret" * 400), "value must be a text of 1 to 2000 characters, not all blank"),
     ],
 )
 def test_wrong_request_exits_2_says_what_to_do_and_leaves_no_event(

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory.chains.named import EVER, KIND, any_here, asked_by, in_project, whole_chains
+from adapters.memory.chains.named import KIND, any_here, asked_by, whole_chains
 from adapters.memory.due import revocations
+from adapters.memory.selection import EVER, in_project
 from orchestrator import MAX_PAGE, EraseOrder, SelectorKind, Target
 
 _PLACE: Final = re.compile(rf"{KIND}:(?P<chain>[0-9]{{1,18}})@(?P<memory>[0-9]{{1,18}})", re.ASCII)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final, TypeGuard
 
+from adapters.memory import facts
 from adapters.memory.chains.errors import MemoryInputError, MemoryNotFound
 from adapters.memory.chains.scope import Level
+from orchestrator import InvalidRequest
 
 MAX_TEXT: Final = 2000
 """Characters of a text, a source or a reason."""
@@ -16,14 +18,10 @@ _IDS_END: Final = 2**63
 
 def check_text(name: str, value: object) -> None:
     """Raise `MemoryInputError` unless the value is a text of 1 to 2000 characters that are not all blank."""
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_TEXT:
-        raise MemoryInputError(f"{name} must be a text of 1 to {MAX_TEXT} characters, not all blank", field=name)
-    if "\0" in value:
-        raise MemoryInputError(f"{name} must not hold a NUL character, which PostgreSQL cannot store", field=name)
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise MemoryInputError(f"{name} must be valid Unicode", field=name) from None
+        facts.check_text(name, value, MAX_TEXT)
+    except InvalidRequest as error:
+        raise MemoryInputError(str(error), **error.facts) from None
 
 
 def check_statement(text: object, source: object, ttl_days: object) -> None:

@@ -16,7 +16,8 @@ from sqlalchemy.schema import CreateTable
 
 from adapters.memory.chains.errors import SchemaError
 from adapters.memory.chains.scope import DEFAULT_TENANT
-from adapters.memory.chains.tables import BESIDE, VERSION, deletions, memories, statements
+from adapters.memory.chains.tables import BESIDE, VERSION, deletions, memories
+from adapters.memory.tables import making
 
 _DIALECT: Final = sqlite.dialect()
 _NEW: Final = "memories_new"
@@ -26,7 +27,7 @@ _ALL: Final = f"{_KEPT}, expires_at, supersedes"
 
 def _anew(columns: str) -> tuple[str, ...]:
     """Give the statements that make the table of memories anew and keep these columns."""
-    _table, *indexes = statements([memories], _DIALECT)
+    _table, *indexes = making([memories], _DIALECT)
     return (
         str(CreateTable(memories.to_metadata(sa.MetaData(), name=_NEW)).compile(dialect=_DIALECT)),
         f"INSERT INTO {_NEW} ({columns}) SELECT {columns} FROM memories ORDER BY id",  # noqa: S608 - names of ours
@@ -41,7 +42,7 @@ VERSION_1: Final = (
         text TEXT NOT NULL CHECK (trim(text) <> ''), source TEXT NOT NULL, created_at TEXT NOT NULL)""",
     "PRAGMA user_version = 1",
 )
-MIGRATION: Final = (*_anew(_KEPT), *statements([deletions], _DIALECT), f"PRAGMA user_version = {VERSION}")
+MIGRATION: Final = (*_anew(_KEPT), *making([deletions], _DIALECT), f"PRAGMA user_version = {VERSION}")
 # What was recorded as deleted is no id for a new memory either.
 TAKING_OVER: Final = (
     *_anew(_ALL),
@@ -78,7 +79,7 @@ def migrate(connection: sa.Connection, steps: Sequence[str]) -> None:
 
 def make_tables_beside(connection: sa.Connection) -> None:
     """Make the tables of tenants."""
-    _run(connection, tuple(statements(BESIDE, _DIALECT)))
+    _run(connection, tuple(making(BESIDE, _DIALECT)))
 
 
 def give_to_default_tenant(connection: sa.Connection) -> None:

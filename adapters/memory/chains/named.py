@@ -9,21 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 import sqlalchemy as sa
 
 from adapters.memory.chains.tables import memories, memory_tenants
 from adapters.memory.chains.visible import CORRECTED_BY
 from adapters.memory.instant import InstantUs
+from adapters.memory.selection import Parameters, in_project
 from adapters.memory.tables import accepted_sources, source_ancestry
 from orchestrator import EraseOrder, SelectorKind
 
 KIND: Final = "memory"
 """What the targets of the chains are: the id is that of the chain, the version that of the memory."""
-EVER: Final = 2**62
-"""A position after every source."""
-Parameters: TypeAlias = dict[str, str | int | None]
 _ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 _IDS_END: Final = 2**63
 _HERE: Final[Mapping[str, sa.TextClause]] = {
@@ -34,7 +32,7 @@ _ANY: Final[sa.Select[Any]] = sa.select(sa.literal_column("1")).select_from(memo
 
 
 def any_here(connection: sa.Connection) -> bool:
-    """Tell whether the database holds any chains, or at least their tables."""
+    """Tell whether the database holds any chain; one without their tables holds none."""
     return connection.scalar(_HERE[connection.dialect.name]) is not None and connection.scalar(_ANY) is not None
 
 
@@ -67,11 +65,6 @@ def asked_by(order: EraseOrder, cut_off: int, at_us: int = 0) -> Parameters | No
             return {**asked, "expired_by": at_us}
         case _:
             assert_never(order.selector.kind)
-
-
-def in_project(order: EraseOrder) -> bool:
-    """Tell whether an order reaches into one project alone; a source reaches into all, as it does among the facts."""
-    return order.scope.project is not None and order.selector.kind is not SelectorKind.SOURCE
 
 
 @cache

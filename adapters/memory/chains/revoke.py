@@ -14,12 +14,14 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import PART, Found, as_table, insert_all, run
-from adapters.memory.chains.named import EVER, KIND, Parameters, any_here, asked_by, in_project, whole_chains
+from adapters.memory.batch import Found, as_table, in_parts, insert_all, run
+from adapters.memory.chains.named import KIND, any_here, asked_by, whole_chains
 from adapters.memory.chains.tables import memories, memory_tenants
 from adapters.memory.chains.tombstones import marks_of
+from adapters.memory.concerned import concerned
 from adapters.memory.due import ID, Due
 from adapters.memory.facts import scope_of
+from adapters.memory.selection import EVER, Parameters, in_project
 from adapters.memory.tables import revocation_left, revocation_targets
 from adapters.memory.tombstones import keep
 from orchestrator import Gate, SelectorKind
@@ -64,6 +66,13 @@ def mark(connection: sa.Connection, gate: Gate, due: Iterable[Due]) -> None:
                 keep(connection, ((each.order.scope.tenant, each.job, one) for one in marks))
 
 
+def texts(connection: sa.Connection, due: Due) -> Iterator[tuple[tuple[str, str, str, int], str]]:
+    """Give the texts that a job has taken, each with its tenant, kind, chain and id."""
+    if due.chained:
+        for part in _texts(connection, due):
+            yield from (((row.tenant, KIND, row.handle, row.id), row.text) for row in part)
+
+
 def _take(connection: sa.Connection, due: Due) -> Due:
     asked = asked_by(due.order, EVER, due.at_us)  # what was left is told by its id, and there since before the cut-off
     if asked is None:
@@ -79,19 +88,12 @@ def _take(connection: sa.Connection, due: Due) -> Due:
     if last == due.told_before:
         return due
     taken = replace(due, chained=last - due.told_before)
-    places = connection.execute(_PLACES, _list_of(taken)).all()
+    found = connection.execute(_PLACES, _list_of(taken)).all()
     connection.execute(_HIDE, _list_of(taken))
     # What was left sets tombstones of its own when it is free: whoever asks again has to be told of them.
-    rows = [row for row in places if not row.revoked or not due.is_first] if due.raises else []
-    changed = frozenset(scope_of(row.tenant, row.user_id, row.task_id) for row in rows)
-    return replace(taken, changed=changed)
-
-
-def texts(connection: sa.Connection, due: Due) -> Iterator[tuple[tuple[str, str, str, int], str]]:
-    """Give the texts that a job has taken, each with its tenant, kind, chain and id."""
-    if due.chained:
-        for part in _texts(connection, due):
-            yield from (((row.tenant, KIND, row.handle, row.id), row.text) for row in part)
+    rows = [row for row in found if not row.revoked or not due.is_first] if due.raises else []
+    places = (scope_of(row.tenant, row.user_id, row.task_id) for row in rows)
+    return replace(taken, changed=due.changed.union(*(concerned(connection, place) for place in places)))
 
 
 def _list_of(due: Due) -> Parameters:
@@ -100,9 +102,7 @@ def _list_of(due: Due) -> Parameters:
 
 def _texts(connection: sa.Connection, due: Due) -> Iterator[Sequence[Found]]:
     """Read the versions that a job has taken, some at a time."""
-    statement = _MINE.where(_TAKEN).execution_options(stream_results=True)
-    with connection.execute(statement, _list_of(due)) as found:
-        yield from found.partitions(PART)
+    return in_parts(connection, _MINE.where(_TAKEN), _list_of(due))
 
 
 @cache

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from adapters.memory.chains.errors import SchemaError
 
@@ -98,12 +96,4 @@ deletion_tenants: Final = sa.Table(
 # Where the database is shared, its user_version is somebody else's.
 chain_schema: Final = sa.Table("chain_schema", metadata, sa.Column("version", sa.BigInteger, nullable=False))
 
-OF_A_FILE: Final = (memories, deletions)
 BESIDE: Final = (memory_tenants, deletion_tenants)
-
-
-def statements(tables: Iterable[sa.Table], dialect: sa.Dialect) -> Iterator[str]:
-    """Give the statements that make tables and their indexes."""
-    for table in tables:
-        yield str(CreateTable(table).compile(dialect=dialect))
-        yield from (str(CreateIndex(index).compile(dialect=dialect)) for index in table.indexes)

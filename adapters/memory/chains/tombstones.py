@@ -6,17 +6,19 @@ task, and none where it is seen from all tasks of the user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import sqlalchemy as sa
 
 from adapters.memory import marking
-from adapters.memory.batch import PART, Found
+from adapters.memory.batch import Found
 from adapters.memory.chains.tables import memories, memory_tenants
 from adapters.memory.due import Due
-from adapters.memory.facts import place_of, scope_of
-from adapters.memory.tables import USER_WIDE, facts, preference_events
+from adapters.memory.facts import scope_of
+from adapters.memory.tables import USER_WIDE
+from adapters.memory.texts import HERE, staying
 from orchestrator import Gate, Scope, SelectorKind, Tombstone, candidate_tokens, distinctive_tokens
 
 Versions: TypeAlias = Callable[[], Iterator[Sequence[Found]]]
@@ -27,12 +29,9 @@ def marks_of(connection: sa.Connection, gate: Gate, due: Due, versions: Versions
     """Give the tombstones of the versions that a job has taken, some at a time."""
     if due.order.selector.kind is SelectorKind.SOURCE:
         for part in versions():
-            yield (
-                gate.for_text(scope_of(row.tenant, row.user_id, row.task_id), None, row.text, due.cut_off)
-                for row in part
-            )
+            yield (gate.for_text(_scope(row), None, row.text, due.cut_off) for row in part)
         return
-    staying = _staying(connection, versions)
+    lasting = staying(connection, _tokens(versions), _MEMORIES)
     for part in versions():
         sources = {(row.tenant, row.source) for row in part}
         behind = marking.ancestors(connection, sources)
@@ -45,7 +44,7 @@ def marks_of(connection: sa.Connection, gate: Gate, due: Due, versions: Versions
                 gate,
                 row,
                 (row.source, *behind[row.tenant, row.source]),
-                staying,
+                lasting,
                 due.cut_off if due.raises else own.get((row.tenant, row.source), 0),
                 text=due.raises,
             )
@@ -53,50 +52,34 @@ def marks_of(connection: sa.Connection, gate: Gate, due: Due, versions: Versions
 
 
 def _of_version(
-    gate: Gate, row: Found, told_by: Sequence[str], staying: frozenset[str], cut_off: int, *, text: bool
+    gate: Gate, row: Found, told_by: Sequence[str], lasting: Mapping[Scope, frozenset[str]], cut_off: int, *, text: bool
 ) -> Iterator[Tombstone]:
-    scope = scope_of(row.tenant, row.user_id, row.task_id)
+    scope = _scope(row)
     if text:
         yield gate.for_text(scope, None, row.text, cut_off)
-    tokens = distinctive_tokens(row.text, staying.intersection)
+    tokens = distinctive_tokens(row.text, lasting[scope].intersection)
     # The sources behind this one have told the same.
     for source in told_by:
         yield from gate.for_tokens(scope, source, tokens, cut_off)
 
 
-def _staying(connection: sa.Connection, versions: Versions) -> frozenset[str]:
-    """Give the tokens of one chain that stand in facts, preferences and memories of its scope that stay, too."""
-    tokens, scopes = set[str](), set[Scope]()
+def _tokens(versions: Versions) -> dict[Scope, set[str]]:
+    """Give the tokens of what is marked, by scope."""
+    tokens = defaultdict[Scope, set[str]](set)
     for part in versions():
         for row in part:
-            tokens |= candidate_tokens(row.text)
-            scopes.add(scope_of(row.tenant, row.user_id, row.task_id))
-    staying = set[str]()
-    for scope in scopes:
-        for query in (_FACTS, _EVENTS, _MEMORIES):
-            for part in _read(connection, query, scope):
-                staying.update(*(tokens.intersection(candidate_tokens(text)) for (text,) in part))
-    return frozenset(staying)
+            tokens[_scope(row)] |= candidate_tokens(row.text)
+    return tokens
 
 
-def _read(connection: sa.Connection, query: sa.Select[Any], scope: Scope) -> Iterator[Sequence[Found]]:
-    statement = query.execution_options(stream_results=True)
-    named = {f"of_{name}": value for name, value in place_of(scope).items()}
-    with connection.execute(statement, named) as found:
-        yield from found.partitions(PART)
+def _scope(row: Found) -> Scope:
+    return scope_of(row.tenant, row.user_id, row.task_id)
 
 
-_f, _e, _m, _t = facts.c, preference_events.c, memories.c, memory_tenants.c
-_HERE: Final = [sa.bindparam(f"of_{name}", type_=sa.Text()) for name in ("tenant", "user_id", "project")]
-_FACTS: Final = sa.select(_f.value).where(
-    sa.tuple_(_f.tenant, _f.user_id, _f.project) == sa.tuple_(*_HERE), _f.active == 1
-)
-_EVENTS: Final = sa.select(_e.value).where(
-    sa.tuple_(_e.tenant, _e.user_id, _e.project) == sa.tuple_(*_HERE), _e.state == "live", _e.value.is_not(None)
-)
+_m, _t = memories.c, memory_tenants.c
 _MEMORIES: Final = (
-    sa.select(_m.text)
+    sa.select(_m.text.label("value"))
     .join(memory_tenants, _t.memory_id == _m.id)
-    .where(_t.tenant == _HERE[0], _m.user_id == _HERE[1], sa.func.coalesce(_m.task_id, USER_WIDE) == _HERE[2])
+    .where(_t.tenant == HERE[0], _m.user_id == HERE[1], sa.func.coalesce(_m.task_id, USER_WIDE) == HERE[2])
     .where(_t.revoked == 0)
 )

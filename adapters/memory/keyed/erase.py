@@ -8,7 +8,7 @@ what the statement gave back.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -16,11 +16,10 @@ from adapters.memory.batch import Found, change, columns, insert_new, look_up
 from adapters.memory.facts import scope_of
 from adapters.memory.keyed.named import CANDIDATE, EVENT, KINDS
 from adapters.memory.preferences.marks import key_mac
+from adapters.memory.selection import Handle
 from adapters.memory.tables import erased_events, fact_candidates, preference_events, preferences
 from orchestrator import Erased, EraseOrder, Gate
 
-Handle: TypeAlias = tuple[str, str, int]
-"""Tenant, handle and version."""
 _HANDLE: Final = columns(tenant=str, handle=str, version=int)
 
 

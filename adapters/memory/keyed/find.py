@@ -13,15 +13,14 @@ from adapters.memory.due import revocations
 from adapters.memory.keyed.named import (
     CANDIDATE,
     EVENT,
-    EVER,
     KINDS,
     TABLES,
     any_here,
     asked_by,
-    in_project,
     named,
     version_of,
 )
+from adapters.memory.selection import EVER, in_project
 from orchestrator import MAX_PAGE, EraseOrder, SelectorKind, Target
 
 _PLACE: Final = re.compile(rf"(?P<kind>{EVENT}|{CANDIDATE}):(?P<handle>.*)", re.DOTALL)

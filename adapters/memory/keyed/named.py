@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 import sqlalchemy as sa
 
+from adapters.memory.selection import Parameters, in_project
 from adapters.memory.tables import accepted_sources, fact_candidates, facts, preference_events, source_ancestry
 from orchestrator import EraseOrder, SelectorKind
 
@@ -21,9 +22,6 @@ EVENT: Final = "event"
 CANDIDATE: Final = "candidate"
 KINDS: Final = frozenset({EVENT, CANDIDATE})
 """What the targets are: an event's version is its sequence, a candidate's is 0."""
-EVER: Final = 2**62
-"""A position after every source."""
-Parameters: TypeAlias = dict[str, str | int | None]
 TABLES: Final[Mapping[str, sa.Table]] = {EVENT: preference_events, CANDIDATE: fact_candidates}
 _ANY: Final = sa.select(sa.or_(*(sa.exists().select_from(table) for table in TABLES.values())))
 
@@ -49,11 +47,6 @@ def asked_by(order: EraseOrder, cut_off: int) -> Parameters | None:
     if selector.kind is not SelectorKind.SUBJECT:
         asked["of_value"] = selector.value
     return asked
-
-
-def in_project(order: EraseOrder) -> bool:
-    """Tell whether an order reaches into one project alone; a source reaches into all, as it does among the facts."""
-    return order.scope.project is not None and order.selector.kind is not SelectorKind.SOURCE
 
 
 @cache

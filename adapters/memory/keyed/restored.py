@@ -11,17 +11,16 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from adapters.memory.batch import Found, change, columns
-from adapters.memory.forgotten import in_parts
+from adapters.memory import prints
+from adapters.memory.batch import Found, in_parts
 from adapters.memory.judged import is_forgotten
 from adapters.memory.keyed.erase import drop_candidates, drop_events
 from adapters.memory.keyed.named import CANDIDATE, EVENT, any_here
 from adapters.memory.sources import ancestors_of
-from adapters.memory.tables import fact_candidates, preference_events, preferences, record_prints
+from adapters.memory.tables import fact_candidates, preference_events, preferences
 from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate
 
-_ITEM: Final = columns(tenant=str, kind=str, handle=str)
 _e, _p = preference_events.c, preferences.c
 # What holds rests on an event; where that is gone, whoever has put it there, nothing does.
 _WITHOUT_EVENT: Final = preferences.delete().where(
@@ -35,18 +34,20 @@ def drop_keyed(connection: sa.Connection, gate: Gate) -> int:
         return 0
     events = [
         (row.tenant, row.handle, row.sequence)
-        for row in in_parts(connection, sa.select(preference_events))
+        for part in in_parts(connection, sa.select(preference_events))
+        for row in part
         if row.state == "revoked" or _is_forgotten(connection, gate, row)
     ]
     candidates = [
         (row.tenant, row.handle, 0)
-        for row in in_parts(connection, sa.select(fact_candidates))
+        for part in in_parts(connection, sa.select(fact_candidates))
+        for row in part
         if row.state == "blocked" or _is_forgotten(connection, gate, row) or _is_undone(connection, gate, row)
     ]
     gone = {(tenant, EVENT, handle) for tenant, handle, _ in drop_events(connection, gate, events)}
     gone |= {(tenant, CANDIDATE, handle) for tenant, handle, _ in drop_candidates(connection, candidates)}
     connection.execute(_WITHOUT_EVENT)
-    change(connection, _ITEM, sorted(gone), _without_prints)
+    prints.drop(connection, gone)
     return len(gone)
 
 
@@ -60,8 +61,3 @@ def _is_undone(connection: sa.Connection, gate: Gate, row: Found) -> bool:
         return False
     told_in = {row.decided_in, *ancestors_of(connection, row.tenant, row.decided_in)}
     return gate.source_refused(row.tenant, told_in, LocalTombstones(connection)) is not None
-
-
-def _without_prints(given: sa.FromClause) -> sa.Delete:
-    p = record_prints.c
-    return record_prints.delete().where(sa.tuple_(p.tenant, p.kind, p.handle).in_(sa.select(given)))

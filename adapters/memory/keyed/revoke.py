@@ -16,25 +16,23 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from adapters.memory import prints
-from adapters.memory.batch import PART, Found, as_table, insert_all, run
+from adapters.memory.batch import Found, as_table, in_parts, insert_all, run
 from adapters.memory.concerned import concerned
 from adapters.memory.due import ID, Due
 from adapters.memory.facts import scope_of
 from adapters.memory.keyed.named import (
     CANDIDATE,
     EVENT,
-    EVER,
     TABLES,
-    Parameters,
     any_here,
     asked_by,
-    in_project,
     left_alone,
     named,
     version_of,
 )
 from adapters.memory.keyed.tombstones import marks_of
 from adapters.memory.prints import Fingerprinter
+from adapters.memory.selection import EVER, Parameters, in_project
 from adapters.memory.tables import (
     fact_candidates,
     preference_events,
@@ -144,9 +142,7 @@ def _list_of(due: Due) -> Parameters:
 
 def _records(connection: sa.Connection, due: Due) -> Iterator[Sequence[Found]]:
     """Read what a job has taken, some at a time; the texts of what it has taken itself are still there."""
-    statement = _RECORDS.execution_options(stream_results=True)
-    with connection.execute(statement, _list_of(due)) as found:
-        yield from found.partitions(PART)
+    return in_parts(connection, _RECORDS, _list_of(due))
 
 
 @cache

@@ -8,16 +8,17 @@ stand, or it has none, and a restore has to know it all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import sqlalchemy as sa
 
 from adapters.memory import marking
-from adapters.memory.batch import PART, Found
+from adapters.memory.batch import Found
 from adapters.memory.due import Due
-from adapters.memory.facts import place_of, scope_of
-from adapters.memory.tables import fact_candidates, facts, preference_events
+from adapters.memory.facts import scope_of
+from adapters.memory.tables import fact_candidates, facts
+from adapters.memory.texts import STATED, read_of, staying, texts_of
 from orchestrator import Gate, Scope, SelectorKind, Tombstone, candidate_tokens, distinctive_tokens, fold
 
 Records: TypeAlias = Callable[[], Iterator[Sequence[Found]]]
@@ -31,13 +32,13 @@ def marks_of(connection: sa.Connection, gate: Gate, due: Due, records: Records) 
     kind = due.order.selector.kind
     told, tokens = _told(records)
     standing = _standing(connection, told) if told and kind is not SelectorKind.KEY else frozenset[Text]()
-    staying = _staying(connection, tokens) if kind in marking.TOLD else {}
+    lasting = staying(connection, tokens) if kind in marking.TOLD else {}
     for part in records():
         behind = marking.ancestors(connection, {(row.tenant, row.source) for row in part})
         yield (
             mark
             for row in part
-            for mark in _of_record(gate, row, behind.get((row.tenant, row.source), ()), standing, staying, due)
+            for mark in _of_record(gate, row, behind.get((row.tenant, row.source), ()), standing, lasting, due)
         )
 
 
@@ -46,7 +47,7 @@ def _of_record(
     row: Found,
     behind: Sequence[str],
     standing: frozenset[Text],
-    staying: dict[Scope, frozenset[str]],
+    lasting: Mapping[Scope, frozenset[str]],
     due: Due,
 ) -> Iterator[Tombstone]:
     scope = _scope(row)
@@ -58,7 +59,7 @@ def _of_record(
         yield gate.for_text(scope, row.key, row.value, due.cut_off)
     if due.order.selector.kind not in marking.TOLD:
         return
-    tokens = distinctive_tokens(row.value, staying[scope].intersection)
+    tokens = distinctive_tokens(row.value, lasting[scope].intersection)
     # The sources behind this one have told the same.
     for source in (row.source, *behind):
         yield from gate.for_tokens(scope, source, tokens, due.cut_off)
@@ -78,42 +79,15 @@ def _standing(connection: sa.Connection, told: set[Text]) -> frozenset[Text]:
     """Give those of the texts that a record of the same key holds which stays."""
     found = set[Text]()
     for scope in {scope for scope, _, _ in told}:
-        for part in _read(connection, _OF_KEYS, scope):
+        for part in read_of(connection, _OF_KEYS, scope):
             found.update(told.intersection((scope, row.key, fold(row.value)) for row in part))
     return frozenset(found)
-
-
-def _staying(connection: sa.Connection, tokens: dict[Scope, set[str]]) -> dict[Scope, frozenset[str]]:
-    """Give those of the tokens that stand in facts and events of the same scope that stay."""
-    staying = {scope: set[str]() for scope in tokens}
-    for scope, wanted in tokens.items():
-        for part in _read(connection, _LASTING, scope):
-            staying[scope].update(*(wanted.intersection(candidate_tokens(row.value)) for row in part))
-    return {scope: frozenset(some) for scope, some in staying.items()}
-
-
-def _read(connection: sa.Connection, query: sa.CompoundSelect[Any], scope: Scope) -> Iterator[Sequence[Found]]:
-    statement = query.execution_options(stream_results=True)
-    named = {f"of_{name}": value for name, value in place_of(scope).items()}
-    with connection.execute(statement, named) as found:
-        yield from found.partitions(PART)
 
 
 def _scope(row: Found) -> Scope:
     return scope_of(row.tenant, row.user_id, row.project)
 
 
-_HERE: Final = [sa.bindparam(f"of_{name}", type_=sa.Text()) for name in ("tenant", "user_id", "project")]
-
-
-def _texts_of(table: sa.Table, stays: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    c = table.c
-    here = sa.tuple_(c.tenant, c.user_id, c.project) == sa.tuple_(*_HERE)
-    return sa.select(c.key, c.value).where(here, stays, c.value.is_not(None))
-
-
-_PROPOSED: Final = _texts_of(fact_candidates, fact_candidates.c.state == "pending")
-_STATED: Final = _texts_of(preference_events, preference_events.c.state == "live")
+_PROPOSED: Final = texts_of(fact_candidates, fact_candidates.c.state == "pending")
 # An older version of a fact may stand again: it is told by somebody, too.
-_OF_KEYS: Final = sa.union_all(_texts_of(facts, facts.c.state != "revoked"), _STATED, _PROPOSED)
-_LASTING: Final = sa.union_all(_texts_of(facts, facts.c.active == 1), _STATED)
+_OF_KEYS: Final = sa.union_all(texts_of(facts, facts.c.state != "revoked"), STATED, _PROPOSED)

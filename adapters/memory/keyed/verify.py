@@ -39,8 +39,7 @@ _TOLD_IN: Final = """({0} = given.value OR EXISTS (SELECT 1 FROM source_ancestry
     WHERE a.tenant = t.tenant AND a.source_id = {0} AND a.ancestor_id = given.value))"""
 _OF_FACT: Final = """ AND (t.handle = given.value OR EXISTS (SELECT 1 FROM facts AS f WHERE f.tenant = t.tenant
     AND f.user_id = t.user_id AND f.project = t.project AND f.key = t.key AND f.fact_id = given.value))"""
-_LISTED: Final = """ AND EXISTS (SELECT 1 FROM revocation_targets AS g WHERE g.job = given.job
-    AND g.kind = '{0}' AND g.handle = t.handle)"""
+# What has expired names neither.
 _NAMED: Final = {
     SelectorKind.KEY: (_IN_PROJECT + " AND t.key = given.value",) * 2,
     SelectorKind.MEMORY: (_IN_PROJECT + _OF_FACT,) * 2,
@@ -49,7 +48,6 @@ _NAMED: Final = {
         f" AND {_TOLD_IN.format('t.source')}",
         f" AND ({_TOLD_IN.format('t.source')} OR {_TOLD_IN.format('t.decided_in')})",
     ),
-    SelectorKind.EXPIRED: (_LISTED.format("event"), _LISTED.format("candidate")),
 }
 
 
