@@ -19,7 +19,6 @@ from adapters.backup import take as taking
 from adapters.backup import verify as verifying
 from adapters.backup.errors import translated
 from adapters.backup.folder import Folder
-from adapters.backup.looking import looking
 from adapters.backup.manifest import Copy, Manifest, Policy
 from adapters.backup.physical import CopiesFiles
 from adapters.backup.revoked import revoked
@@ -47,7 +46,11 @@ class BackupAdapter(InFiles):
         self._files = CopiesFiles(self._folder, context.call_timeout)
 
     def take(self, policy: Policy = Policy.REWRITE, keep_until: datetime | None = None) -> Copy:
-        """Take a copy of the source database; a copy with the policy window goes at `keep_until`."""
+        """Take a copy of the source database; a copy with the policy window goes at `keep_until`.
+
+        Raises `InvalidRequest` for a time that does not fit the policy and for a source that is no source
+        database, `StoreLocked` while others use the folder, and `StoreUnreachable`.
+        """
         with translated():
             copy = taking.take(
                 self._folder,
@@ -72,12 +75,8 @@ class BackupAdapter(InFiles):
 
     def unseen(self, handle: str) -> Sequence[Unseen]:
         """Give the tombstones that were set since a copy was taken; raises `InvalidRequest` where it is not there."""
-        with (
-            translated(),
-            self._folder.shared(self._until([])) as known,
-            looking(self._there(known, handle)) as opened,
-        ):
-            return unseen(opened, self._source, wait=self._left([]))
+        with translated(), self._folder.shared(self._until([])) as known:
+            return unseen(self._there(known, handle), self._source, wait=self._left([]))
 
     def find(self, orders: Sequence[EraseOrder]) -> Sequence[Holding]:
         """List the copies that hold what each order names; reads only."""
@@ -123,7 +122,7 @@ class BackupAdapter(InFiles):
         """Give back nothing: between two calls nothing is open."""
 
     def _there(self, known: Manifest, handle: str) -> Path:
-        copy = next((copy for copy in known.copies if copy.handle == handle), None)
+        copy = known.of(handle)
         if copy is None or self._folder.is_gone(copy.file):
             message = "there is no copy of that handle: `expunge backup list` names them"
             raise InvalidRequest(message, field="copy")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated
 
 import typer
 
@@ -16,15 +14,11 @@ from adapters.backup.adapter import BackupAdapter
 from adapters.backup.manifest import Copy, Policy
 from adapters.backup.options import NAME
 from adapters.backup.standing import State
-from orchestrator import ErasureError, InvalidRequest
+from adapters.memory.shell import EXIT_FAILED, Json, say, using
+from adapters.memory.shell import State as StateDir
+from orchestrator import InvalidRequest
 
 app = typer.Typer(help="Copies of the source database.", no_args_is_help=True)
-
-EXIT_FAILED: Final = 1
-EXIT_INVALID: Final = 2
-
-StateDir = Annotated[Path | None, typer.Option("--dir", help="State directory (default: EXPUNGE_DIR, else .expunge).")]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 @app.command()
@@ -43,7 +37,7 @@ def take(
     """
     with _opened(state) as adapter:
         copy = adapter.take(policy, None if keep_until is None else _instant(keep_until))
-    _say(_told(copy), [f"took {copy.handle} ({copy.bytes} bytes)"], as_json=as_json)
+    say(_told(copy), [f"took {copy.handle} ({copy.bytes} bytes)"], as_json=as_json)
 
 
 @app.command(name="list")
@@ -59,7 +53,7 @@ def list_(*, state: StateDir = None, as_json: Json = False) -> None:
     if seen.unlisted:
         files = "1 file that" if seen.unlisted == 1 else f"{seen.unlisted} files that"
         lines.append(f"{files} the manifest does not name: jobs wait for each that holds something")
-    _say({"copies": rows, "unlisted": seen.unlisted}, lines, as_json=as_json)
+    say({"copies": rows, "unlisted": seen.unlisted}, lines, as_json=as_json)
     if seen.unlisted or any(found in {State.MISSING, State.OVERDUE} for _, found in seen.copies):
         raise typer.Exit(EXIT_FAILED)
 
@@ -83,26 +77,11 @@ def unseen(
     were = "1 tombstone was" if len(marks) == 1 else f"{len(marks)} tombstones were"
     lines = [f"{were} set since, of {jobs} {'job' if jobs == 1 else 'jobs'}"]
     lines += [f"{m.tenant} {m.job} {m.kind} {m.key_id} {m.mac} up to {m.cut_off}" for m in marks]
-    _say({"copy": copy, "jobs": jobs, "tombstones": [asdict(mark) for mark in marks]}, lines, as_json=as_json)
+    say({"copy": copy, "jobs": jobs, "tombstones": [asdict(mark) for mark in marks]}, lines, as_json=as_json)
 
 
-@contextmanager
-def _opened(state: Path | None) -> Iterator[BackupAdapter]:
-    """Open the installed adapter; refusals and wrong requests become exit codes."""
-    from orchestrator import open_adapter  # noqa: PLC0415 - settings are read when a command runs
-
-    try:
-        adapter = cast("BackupAdapter", open_adapter(state, NAME))
-        try:
-            yield adapter
-        finally:
-            adapter.close()
-    except InvalidRequest as error:
-        typer.echo(f"expunge: {error}", err=True)
-        raise typer.Exit(EXIT_INVALID) from None
-    except ErasureError as error:
-        typer.echo(f"expunge: the backups cannot be used: {error} ({error.code})", err=True)
-        raise typer.Exit(EXIT_FAILED) from None
+def _opened(state: Path | None) -> AbstractContextManager[BackupAdapter]:
+    return using(state, NAME, "the backups", hint="")
 
 
 def _instant(text: str) -> datetime:
@@ -120,8 +99,3 @@ def _told(copy: Copy) -> dict[str, object]:
 def _line(copy: Copy, found: State) -> str:
     until = "" if copy.keep_until is None else f" until {copy.keep_until.isoformat()}"
     return f"{copy.handle}: {found.value}, {copy.policy.value}{until}, {copy.bytes} bytes"
-
-
-def _say(answer: dict[str, object], lines: list[str], *, as_json: bool) -> None:
-    for line in [json.dumps(answer, ensure_ascii=False)] if as_json else lines:
-        typer.echo(line)

@@ -38,7 +38,6 @@ _DRAFTS: Final = "DELETE FROM drafts WHERE tenant = ? AND handle IN (SELECT valu
 # What such a job was begun with is not there any more.
 _STOP: Final = """UPDATE draft_jobs SET state = 'failed', lease_owner = NULL, lease_until_us = NULL
     WHERE tenant = ? AND state = 'open' AND handle IN (SELECT value FROM json_each(?))"""
-
 # Nor is what a person was to approve.
 _VOID: Final = """UPDATE approvals SET state = 'void'
     WHERE tenant = ? AND state IN ('pending', 'approved') AND handle IN (SELECT value FROM json_each(?))"""

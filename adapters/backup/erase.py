@@ -25,7 +25,7 @@ from adapters.backup.folder import Folder
 from adapters.backup.looking import looking, tables_of
 from adapters.backup.manifest import Copy, Manifest, Policy
 from adapters.backup.named import FACT, MEMORY, Records, holds, named
-from adapters.backup.rewrite import rewrite
+from adapters.backup.rewrite import folded, rewrite
 from adapters.backup.windows import Windows
 from orchestrator import Erased, EraseOrder, Gate, Target
 
@@ -100,7 +100,7 @@ class _Batch:
             for n, order in enumerate(self.orders)
         }
         asked = {n: targets for n, targets in asked.items() if targets}
-        copy = next((copy for copy in self.known.copies if copy.handle == handle), None)
+        copy = self.known.of(handle)
         for number, found in self._of_copy(handle, copy, asked).items():
             match found:
                 case _Found.ERASED:
@@ -158,6 +158,8 @@ class _Batch:
                     raise Unreadable  # something in the file keeps it there
                 found[number] = _Found.ERASED if records else self._without(new, number, targets)
 
+        # Kept at once: the next copy is written into this manifest, though this one is refused by what follows.
+        self.known, copy = folded(self.folder, self.known, copy)
         self.known = rewrite(self.folder, self.known, copy, take_out, self.in_time)
         return found
 

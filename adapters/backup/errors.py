@@ -23,9 +23,14 @@ class NotAsListed(Permanent):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn errors of the file system and of SQLite into ours; they may name files, so they are not chained."""
+    """Turn errors of the file system and of SQLite into ours; they may name files, so they are not chained.
+
+    What cannot be looked at as a copy is told as `NotAsListed`.
+    """
     try:
         yield
+    except Unreadable:
+        raise NotAsListed from None
     except OSError:
         raise StoreUnreachable from None
     except sqlite3.Error as error:

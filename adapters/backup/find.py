@@ -18,7 +18,7 @@ from adapters.backup.named import named
 from orchestrator import MAX_PAGE, EraseOrder, Holding, Target
 
 KIND: Final = "backup_copy"
-PAGE: Final = MAX_PAGE
+"""What the targets of this store are."""
 
 
 def find(folder: Folder, known: Manifest, orders: Sequence[EraseOrder], in_time: Callable[[], None]) -> list[Holding]:
@@ -29,7 +29,7 @@ def find(folder: Folder, known: Manifest, orders: Sequence[EraseOrder], in_time:
     pages: list[list[Target]] = [[] for _ in orders]
     for place in range(first, len(handles)):
         handle = handles[place]
-        asked = [n for n, o in enumerate(orders) if _begin(handles, o) <= place and len(pages[n]) <= PAGE]
+        asked = [n for n, o in enumerate(orders) if _begin(handles, o) <= place and len(pages[n]) <= MAX_PAGE]
         in_time()
         for number, witness in _seen(folder, files[handle], [(n, orders[n]) for n in asked]):
             pages[number].append(Target(kind=KIND, id=handle, derived_of=witness))
@@ -41,8 +41,8 @@ def _begin(handles: Sequence[str], order: EraseOrder) -> int:
 
 
 def _page(found: Sequence[Target]) -> Holding:
-    page = tuple(found[:PAGE])
-    return Holding(targets=page, cursor=page[-1].id if len(found) > PAGE else None)
+    page = tuple(found[:MAX_PAGE])
+    return Holding(targets=page, cursor=page[-1].id if len(found) > MAX_PAGE else None)
 
 
 def _seen(folder: Folder, name: str, asked: Sequence[tuple[int, EraseOrder]]) -> list[tuple[int, str | None]]:

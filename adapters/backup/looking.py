@@ -17,7 +17,8 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 def looking(path: Path) -> Iterator[sqlite3.Connection]:
     """Give a connection that reads one state of a copy, its log included.
 
-    Raises `Unreadable` for what is no source database, also while it is read.
+    Raises `Unreadable` for what is no source database, also while it is read. That the disk is full
+    says nothing of a copy: then the driver's error is raised.
     """
     try:
         with closing(_opened(path)) as connection:
@@ -25,7 +26,9 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
             if "facts" not in tables_of(connection):
                 raise Unreadable
             yield connection
-    except sqlite3.Error:
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise
         raise Unreadable from None
 
 

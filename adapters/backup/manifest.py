@@ -42,7 +42,7 @@ class Copy(Contents):
     """One copy. `file` is below the manifest's folder, `positions` the accepted position of each tenant in it.
 
     `pending` is what the file is about to hold: after a crash it holds this or what is written
-    above it, and `Folder.recover` tells which.
+    above it, and `Folder.alone` tells which.
     """
 
     handle: _Handle
@@ -86,11 +86,14 @@ class Manifest(BaseModel):
                 raise ValueError(message)
         return self
 
+    def of(self, handle: str) -> Copy | None:
+        """Give the copy of a handle, None where there is none."""
+        return next((copy for copy in self.copies if copy.handle == handle), None)
+
     def having(self, copy: Copy) -> Manifest:
         """Give a manifest with this copy, in the place of the one with its handle or behind all others."""
-        known = any(old.handle == copy.handle for old in self.copies)
         kept = tuple(copy if old.handle == copy.handle else old for old in self.copies)
-        return Manifest(copies=kept if known else (*kept, copy))
+        return Manifest(copies=(*kept, copy) if self.of(copy.handle) is None else kept)
 
     def without(self, handles: Iterable[str]) -> Manifest:
         """Give a manifest without some copies."""

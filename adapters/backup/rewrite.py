@@ -20,6 +20,29 @@ from adapters.backup.manifest import Contents, Copy, Manifest
 from orchestrator import Scrubbed, StoreUnreachable, sqlite_files
 
 
+def folded(folder: Folder, known: Manifest, copy: Copy) -> tuple[Manifest, Copy]:
+    """Take what lies in a copy's log into the copy itself, and give the manifest and its entry; the caller is alone.
+
+    A log beside another file would be read into that. It goes last: beside the file that holds all
+    of it already, it changes nothing. Raises `NotAsListed` for a file with other bytes than the
+    manifest names, `Unreadable` for one that is no source database.
+    """
+    path = folder.path_of(copy.file)
+    if disk.digest(path) != copy.sha256:
+        raise NotAsListed
+    beside = disk.sidecars(path)
+    if any(file.stat().st_size for file in beside):
+        with ready(folder, path) as work:
+            with looking(path) as original:
+                copied(original, work)
+            known = put_in_place(folder, known, copy, work, finished(work))
+    for file in beside:
+        file.unlink(missing_ok=True)
+    if beside:
+        disk.write_through(path.parent)
+    return known, next(each for each in known.copies if each.handle == copy.handle)
+
+
 def rewrite(
     folder: Folder,
     known: Manifest,
@@ -27,15 +50,12 @@ def rewrite(
     take_out: Callable[[sqlite3.Connection], None],
     in_time: Callable[[], None],
 ) -> Manifest:
-    """Let a copy hold what `take_out` leaves of it, and give the manifest that says so; the caller is alone.
+    """Let a copy without a log hold what `take_out` leaves of it, and give the manifest that says so.
 
-    Raises `NotAsListed` for a file with other bytes than the manifest names, `Unreadable` for one
-    that is no source database; `in_time` may raise until the copy is moved.
+    The caller is alone. Raises `Unreadable` for what is no source database, and what `take_out`
+    raises; `in_time` may raise until the copy is moved.
     """
     path = folder.path_of(copy.file)
-    if disk.digest(path) != copy.sha256:
-        raise NotAsListed
-    known, copy = _folded(folder, known, copy)
     with ready(folder, path) as work:
         with looking(path) as original:
             copied(original, work)
@@ -89,22 +109,3 @@ def ready(folder: Folder, place: Path) -> Iterator[Path]:
         yield work
     finally:
         disk.remove(work)
-
-
-def _folded(folder: Folder, known: Manifest, copy: Copy) -> tuple[Manifest, Copy]:
-    """Take what lies in a copy's log into the copy itself: a log beside another file would be read into that.
-
-    The log goes last: beside the file that holds all of it already, it changes nothing.
-    """
-    path = folder.path_of(copy.file)
-    beside = disk.sidecars(path)
-    if any(file.stat().st_size for file in beside):
-        with ready(folder, path) as work:
-            with looking(path) as original:
-                copied(original, work)
-            known = put_in_place(folder, known, copy, work, finished(work))
-    for file in beside:
-        file.unlink(missing_ok=True)
-    if beside:
-        disk.write_through(path.parent)
-    return known, next(each for each in known.copies if each.handle == copy.handle)

@@ -46,8 +46,8 @@ def take(
                 positions=positions,
                 **contents.model_dump(),
             )
-            listed = put_in_place(folder, known, copy, work, contents)
-    return next(each for each in listed.copies if each.handle == handle)
+            put_in_place(folder, known, copy, work, contents)
+    return copy
 
 
 def _check(policy: Policy, keep_until: datetime | None, now: datetime) -> None:
@@ -62,8 +62,8 @@ def _check(policy: Policy, keep_until: datetime | None, now: datetime) -> None:
 def _free(folder: Folder, known: Manifest, now: datetime) -> str:
     """Give a handle that no copy has, made of the time."""
     stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{SOURCE}"
-    taken, number, handle = {copy.handle for copy in known.copies}, 1, stamp
-    while handle in taken or not folder.is_gone(f"{handle}.db"):
+    number, handle = 1, stamp
+    while known.of(handle) is not None or not folder.is_gone(f"{handle}.db"):
         number += 1
         handle = f"{stamp}-{number}"
     return handle

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from adapters.backup.looking import tables_of
+from adapters.backup.looking import looking, tables_of
 
 _MARKS: Final = "SELECT tenant, job, kind, key_id, mac, cut_off FROM source_tombstones ORDER BY 1, 2, 3, 4, 5"
 
@@ -28,11 +28,15 @@ class Unseen:
     cut_off: int
 
 
-def unseen(copy: sqlite3.Connection, source: Path, *, wait: float) -> list[Unseen]:
-    """Compare a copy with the source as it is; waits no longer than `wait` seconds. Raises the driver's error."""
-    there = set(copy.execute(_MARKS)) if "source_tombstones" in tables_of(copy) else set[object]()
+def unseen(copy: Path, source: Path, *, wait: float) -> list[Unseen]:
+    """Compare a copy with the source as it is, for which it waits no longer than `wait` seconds.
+
+    Raises the driver's error where the source cannot be read, and `Unreadable` for a file that is no copy of one.
+    """
     uri = f"{source.as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None)) as live:
-        rows = [row for row in live.execute(_MARKS) if row not in there]
+        rows = live.execute(_MARKS).fetchall()
+    with looking(copy) as opened:
+        there = set(opened.execute(_MARKS)) if "source_tombstones" in tables_of(opened) else set[object]()
     names = Unseen.__slots__
-    return [Unseen(**dict(zip(names, row, strict=True))) for row in rows]
+    return [Unseen(**dict(zip(names, row, strict=True))) for row in rows if row not in there]

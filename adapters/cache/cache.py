@@ -21,6 +21,8 @@ from adapters.cache.options import KINDS
 from orchestrator import Gate, InvalidRequest, Masters, Scope, Target
 
 DAY: Final = 86_400.0
+LONGEST: Final = 36_525 * DAY
+"""Seconds; a server can tell no time that is much later."""
 
 
 class AnswerCache:
@@ -52,17 +54,19 @@ class AnswerCache:
         revision: int,
         ttl: float = DAY,
     ) -> bool:
-        """Keep an answer for `ttl` seconds; False if the scope has changed since `revision`.
+        """Keep an answer for `ttl` seconds, at most `LONGEST`; False if the scope has changed since `revision`.
 
         Read the revision before the facts: `MemoryStore.revision_for_answers`. `made_from` names
         everything that went into the answer: what is not named is not found when it is to go, so an
         answer that names nothing, or a record of a kind that no store has, is an `InvalidRequest`.
+        Raises `StoreUnreachable`, and `Transient` where the server refuses: then nothing may be kept.
         """
         self._check_origins(made_from)
-        if revision < 0 or ttl <= 0:
-            field = "revision" if revision < 0 else "ttl"
-            message = f"{field} is out of range"
-            raise InvalidRequest(message, field=field)
+        if revision < 0:
+            message = "revision must be 0 or more: what `MemoryStore.revision_for_answers` gives"
+            raise InvalidRequest(message, field="revision")
+        if not 0 < ttl <= LONGEST:  # what is no number is neither
+            raise InvalidRequest(f"ttl must be more than 0 and at most {LONGEST:.0f} seconds", field="ttl")
         subject, handle = self._keys.subject(scope), self._keys.scope(scope)
         fences = [subject.fence(handle), subject.fence(self._keys.scope(replace(scope, project=None)))]
         keys = [self._keys.entry(scope, question), *fences, subject.members, subject.scopes]
@@ -74,7 +78,8 @@ class AnswerCache:
         """Give the answer to a question of exactly this scope, or None.
 
         With masters it is given only while everything that it was made from is handed out, in this
-        scope or in that of the user in general; without them until a job has erased it.
+        scope or in that of the user in general; without them until a job has erased it. Raises
+        `StoreUnreachable` and `Transient`, those of the masters included.
         """
         with translated():
             found, made_from = self._client.hmget(self._keys.entry(scope, question), "answer", "made_from")

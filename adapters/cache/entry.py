@@ -63,18 +63,16 @@ def records_of(written: bytes | str | None) -> list[Target]:
     return found
 
 
-def read(
-    client: redis.Redis, keys: Iterable[str], in_time: Callable[[], None], *, at_once: int = AT_ONCE
-) -> dict[str, Entry]:
+def read(client: redis.Redis, keys: Iterable[str], in_time: Callable[[], None]) -> dict[str, Entry]:
     """Read the entries that exist under these keys.
 
     Something that is not a hash of ours is an entry that names no origin, never nothing.
     """
     wanted = list(dict.fromkeys(keys))
     found: dict[str, Entry] = {}
-    for start in range(0, len(wanted), at_once):
+    for start in range(0, len(wanted), AT_ONCE):
         in_time()
-        chunk = wanted[start : start + at_once]
+        chunk = wanted[start : start + AT_ONCE]
         silent = []
         for key, values in zip(chunk, _fields(client, chunk), strict=True):
             if any(value is not None for value in values):

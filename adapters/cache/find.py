@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import redis
 
@@ -11,7 +12,8 @@ from adapters.cache.entry import Entry, Lineage, read
 from adapters.cache.keys import Keys, SubjectKeys
 from orchestrator import MAX_PAGE, EraseOrder, Holding, InvalidRequest, SelectorKind, Target
 
-KIND = "cache_key"
+KIND: Final = "cache_key"
+"""What the targets of this store are."""
 
 
 def find(client: redis.Redis, keys: Keys, orders: Sequence[EraseOrder], in_time: Callable[[], None]) -> list[Holding]:

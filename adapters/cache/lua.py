@@ -13,11 +13,12 @@ for n = 2, 3 do
     return 0
   end
 end
+-- Into the sets first: a script that fails is not taken back, and what no set names would not be found.
+redis.call('SADD', KEYS[4], KEYS[1])
+redis.call('SADD', KEYS[5], ARGV[3])
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'answer', ARGV[4], 'scope', ARGV[3], 'made_from', ARGV[5], 'revision', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('SADD', KEYS[4], KEYS[1])
-redis.call('SADD', KEYS[5], ARGV[3])
 -- Entries expire without leaving the set: each fill looks at two members, which keeps the dead ones few.
 for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[4], 2)) do
   if redis.call('EXISTS', key) == 0 then
@@ -26,7 +27,7 @@ for _, key in ipairs(redis.call('SRANDMEMBER', KEYS[4], 2)) do
 end
 return 1
 """
-"""Compare with the fences, write, expire and enter into the sets: a fill is there as a whole or not at all."""
+"""Compare with the fences, enter into the sets, write and expire, with nothing of anybody else's in between."""
 
 RAISE: Final = """
 -- KEYS: fences; ARGV: revision

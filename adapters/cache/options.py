@@ -58,5 +58,5 @@ def read(options: dict[str, object]) -> Options:
 
 
 def wants_embedded(url: str) -> bool:
-    """Tell whether a URL stands for the embedded server."""
-    return read({"url": url}) is not None and urlsplit(url).port == 0
+    """Tell whether a URL stands for the embedded server; a wrong one raises `InvalidRequest`."""
+    return urlsplit(read({"url": url}).url).port == 0

@@ -24,10 +24,10 @@ from adapters.context.errors import InputTaken, MemoryUnsettled
 from adapters.context.rank import Ranked, Ranking, chosen
 from adapters.context.record import Record, Scoped
 from adapters.drafts import DraftsAdapter
-from adapters.drafts.inputs import MAX_NAME, check_text
+from adapters.drafts.inputs import MAX_NAME
 from adapters.drafts.schema import open_in
 from adapters.memory.engine import reading, writing
-from adapters.memory.facts import check_value
+from adapters.memory.facts import check_text, check_value
 from adapters.memory.keyed.named import EVENT
 from adapters.memory.preferences.marks import key_mac
 from adapters.memory.sources import position_of

@@ -9,7 +9,7 @@ from adapters.context.rank import Ranked, Ranking
 from adapters.context.record import Record
 from adapters.vector.floats import Numbers
 from adapters.vector.index import VectorIndex
-from orchestrator import Scope, Target
+from orchestrator import Scope
 
 HITS: Final = 50
 """Points that are asked for: several may be of one record."""
@@ -24,9 +24,7 @@ def by_vector(index: VectorIndex, scope: Scope, vector: Numbers) -> Ranking:
 
     def rank(_records: Sequence[Record]) -> Ranked:
         answer = index.search(scope, vector, HITS)
-        order = tuple(
-            Target(kind=h.made_from.kind, id=h.made_from.id, version=h.made_from.version) for h in answer.hits
-        )
+        order = tuple(hit.made_from for hit in answer.hits)
         return Ranked(order=order, dropped=answer.dropped, failed=answer.failed)
 
     return rank

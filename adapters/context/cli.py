@@ -12,10 +12,9 @@ from adapters.context.inspection import Inspection
 from adapters.context.inspector import Inspector
 from adapters.context.stale import Stale
 from adapters.memory.session import Session
-from adapters.memory.shell import EXIT_FAILED, Json, State, Tenant, User, opened, say
+from adapters.memory.shell import EXIT_FAILED, EXIT_NOTHING, Json, State, Tenant, User, opened, say
 
 EXAMPLE: Final = "Example: expunge memory why answer_detail --tenant acme --user ann --project trips --as-of 22"
-EXIT_NOTHING: Final = 5
 
 
 def why(

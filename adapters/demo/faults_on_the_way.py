@@ -9,8 +9,6 @@ from adapters.demo.people import CLIENT
 from adapters.demo.world import World
 from orchestrator import InvalidRequest
 
-ON_THE_WAY: Final = frozenset({"killed_worker_is_survived", "hold_keeps_everything"})
-"""The checks whose faults these are."""
 _NEVER_TRIED: Final = """UPDATE deletion_units SET status = 'pending', attempts = 0, lease_owner = NULL,
     lease_until_us = NULL, deadline_us = NULL, next_attempt_at_us = 0
     WHERE adapter = 'cache' AND phase = 'erase' AND status != 'done'"""

@@ -44,8 +44,7 @@ class Processes:
 
     def start(self, *words: str, crash_at: str | None = None) -> subprocess.Popen[bytes]:
         """Start a long-running command."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("EXPUNGE_")}
-        environment["REMAP_SIGTERM"] = "SIGQUIT"
+        environment = _environment() | {"REMAP_SIGTERM": "SIGQUIT"}
         if crash_at is not None:
             environment["EXPUNGE_CRASH_AT"] = crash_at
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -56,10 +55,9 @@ class Processes:
 
     def run(self, *words: str) -> tuple[int, Any]:
         """Run a command to its end; give its exit code and what it printed as JSON. Its log lines go to our file."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("EXPUNGE_")}
         done = subprocess.run(  # noqa: S603 - our own command
             self._command(*words),
-            env=environment,
+            env=_environment(),
             stdout=subprocess.PIPE,
             stderr=self._log,
             timeout=PATIENCE,
@@ -90,3 +88,8 @@ def wait_for(what: str, condition: Callable[[], object]) -> None:
             message = f"waited {PATIENCE:g} s in vain: {what}"
             raise ExpungeError(message)
         time.sleep(0.02)
+
+
+def _environment() -> dict[str, str]:
+    """Give ours without what a deployment of the reader's own may have set."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("EXPUNGE_")}

@@ -160,7 +160,7 @@ class World:
         return [answer for q in asked if (answer := self.cache.answers.get(READER, q)) is not None]
 
     def _ask(self, scope: Scope, keys: Collection[str]) -> None:
-        revision = self.memory.store.revision(scope)
+        revision = self.memory.store.revision_for_answers(scope)
         for fact in self.memory.store.current(scope):
             if fact.key in keys:
                 origin = [Target(kind="fact", id=fact.id, version=fact.version)]

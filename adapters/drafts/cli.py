@@ -10,10 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from adapters.drafts.lease import LEASE
-from adapters.drafts.shell import Project, opened
+from adapters.drafts.shell import opened
 from adapters.drafts.step import Fault, Pass, Step, never
 from adapters.drafts.view import Draft, JobView
-from adapters.memory.shell import Json, State, Tenant, User, say
+from adapters.memory.shell import Json, Project, State, Tenant, User, say
 from orchestrator import Scope, Target
 
 Job = Annotated[str, typer.Argument(help="Id of the draft job; used once.", show_default=False)]

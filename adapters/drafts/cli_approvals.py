@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import typer
 
-from adapters.drafts.approvals.state import Answer
+from adapters.drafts.approvals.state import Answer, ApprovalState
 from adapters.drafts.approvals.view import ApprovalView
-from adapters.drafts.shell import Project, opened
-from adapters.memory.shell import Json, State, Tenant, User, say
+from adapters.drafts.shell import opened
+from adapters.memory.shell import EXIT_REFUSED, Json, Project, State, Tenant, User, say
 from orchestrator import Scope
 
 app = typer.Typer(
@@ -44,13 +44,26 @@ def request(
 
 @app.command("list", epilog=f"Example: expunge memory approve list {_WHO}")
 def list_approvals(
-    tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
+    tenant: Tenant,
+    user: User,
+    project: Project = None,
+    after: Annotated[str | None, typer.Option(help="Go on after this approval: `next` of the last page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Approvals on a page.")] = 50,
+    *,
+    state: State = None,
+    as_json: Json = False,
 ) -> None:
-    """Show the approvals of a scope, with what will be sent where it can still be decided."""
+    """Show the approvals of a scope page by page, with what will be sent where it can still be decided."""
     with opened(state) as adapter:
-        rows = adapter.approvals(_vouched).list(Scope(tenant=tenant, user=user, project=project))
-    lines = [line for told in rows for line in (_line(told), *_payload(told))]
-    say({"approvals": [_told(told) for told in rows]}, lines or ["no approvals"], as_json=as_json)
+        scope = Scope(tenant=tenant, user=user, project=project)
+        rows = adapter.approvals(_vouched).list(scope, after=after, limit=limit + 1)
+    page, more = rows[:limit], len(rows) > limit
+    following = page[-1].name if more else None
+    lines = [line for told in page for line in (_line(told), *_payload(told))]
+    if more:
+        lines.append(f"more: --after {following}")
+    answer: dict[str, object] = {"approvals": [_told(told) for told in page], "next": following}
+    say(answer, lines or ["no approvals"], as_json=as_json)
 
 
 @app.command(epilog=f"Example: expunge memory approve decide mail-1 approve {_WHO}")
@@ -69,6 +82,25 @@ def decide(
         scope = Scope(tenant=tenant, user=user, project=project)
         told = adapter.approvals(_vouched).decide(scope, approval, answer)
     say(_told(told), [_line(told)], as_json=as_json)
+
+
+@app.command(epilog=f"Example: expunge memory approve cancel mail-1 {_WHO}")
+def cancel(
+    approval: Approval,
+    tenant: Tenant,
+    user: User,
+    project: Project = None,
+    *,
+    state: State = None,
+    as_json: Json = False,
+) -> None:
+    """Let an action that waits go no further; nothing is erased. Exit 3 where it was refused or sent before."""
+    with opened(state) as adapter:
+        told = adapter.approvals(_vouched).cancel(Scope(tenant=tenant, user=user, project=project), approval)
+    answer: dict[str, object] = {"approval": approval, "state": told.state, "outstanding": list(told.outstanding)}
+    say(answer, [f"{approval}: {told.state}{_left(told.outstanding)}"], as_json=as_json)
+    if told.state != ApprovalState.VOID.value:
+        raise typer.Exit(EXIT_REFUSED)
 
 
 @app.command(epilog=f"Example: expunge memory approve receipt OPERATION {_WHO}")
@@ -94,8 +126,12 @@ def _vouched(_scope: Scope) -> bool:
 
 
 def _line(told: ApprovalView) -> str:
-    left = f"; outstanding: {', '.join(told.outstanding)}" if told.outstanding else ""
-    return f"{told.name}: {told.action} {told.state.value}, operation {told.operation_key}{left}"
+    said = f"{told.name}: {told.action} {told.state.value}, operation {told.operation_key}"
+    return said + _left(told.outstanding)
+
+
+def _left(outstanding: tuple[str, ...]) -> str:
+    return f"; outstanding: {', '.join(outstanding)}" if outstanding else ""
 
 
 def _payload(told: ApprovalView) -> list[str]:

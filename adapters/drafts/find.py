@@ -19,10 +19,9 @@ from adapters.drafts.tables import draft_used, drafts
 from adapters.memory.batch import as_table, columns, run
 from adapters.memory.due import revocations
 from adapters.memory.facts import place_of
+from adapters.memory.selection import EVER
 from orchestrator import MAX_PAGE, EraseOrder, Holding, SelectorKind, Target
 
-EVER: Final = 2**62
-"""A position after every source."""
 # With the tenant in each row, SQLite begins with what is given and not with all drafts of the tenant.
 _KNOWN: Final = columns(tenant=str, kind=str, id=str, version=int)
 

@@ -14,18 +14,6 @@ MAX_TEXT: Final = 1_000_000
 MAX_LEASE: Final = 86_400.0
 
 
-def check_text(field: str, value: object, longest: int) -> None:
-    """Raise `InvalidRequest` unless the value is a text that is not blank and that both databases can store."""
-    if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise InvalidRequest(f"{field} must be a text of 1 to {longest} characters, not all blank", field=field)
-    if "\0" in value:
-        raise InvalidRequest(f"{field} must not hold a NUL character, which PostgreSQL cannot store", field=field)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"{field} must be valid Unicode", field=field) from None
-
-
 def check_steps(keys: Collection[str] | None, steps: Mapping[Step, Collection[str]] | None) -> None:
     """Raise `InvalidRequest` unless keys are named for the whole job, or for steps that leave a checkpoint."""
     if steps is None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from adapters.drafts import lease, work
 from adapters.drafts.approvals.cancel import Cancelled, cancel_job
 from adapters.drafts.errors import MemoryChanged
-from adapters.drafts.inputs import MAX_NAME, check_lease, check_text
+from adapters.drafts.inputs import MAX_NAME, check_lease
 from adapters.drafts.lease import LEASE, Claim
 from adapters.drafts.schema import open_in
 from adapters.drafts.step import Fault, Pass, Step, after, never, within
@@ -27,6 +27,7 @@ from adapters.drafts.view import JobView, known, view
 from adapters.drafts.work import Writer, compose
 from adapters.memory.batch import Found
 from adapters.memory.engine import reading, writing
+from adapters.memory.facts import check_text
 from adapters.memory.instant import micros
 from orchestrator import AdapterContext, GateRefused, Refusal, Scope
 

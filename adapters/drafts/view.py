@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from adapters.drafts.errors import MEMORY_CHANGED, JobUnknown
-from adapters.drafts.inputs import MAX_NAME, check_text
+from adapters.drafts.inputs import MAX_NAME
 from adapters.drafts.lineage import read
 from adapters.drafts.step import State, Step, kind_of
 from adapters.drafts.tables import draft_jobs, drafts
 from adapters.memory.batch import Found
-from adapters.memory.facts import place_of
+from adapters.memory.facts import check_text, place_of
 from orchestrator import Scope, Target
 
 

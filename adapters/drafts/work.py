@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from adapters.drafts import dependencies, lineage
 from adapters.drafts.gate import pass_gate
-from adapters.drafts.inputs import MAX_TEXT, check_text
+from adapters.drafts.inputs import MAX_TEXT
 from adapters.drafts.records import drafts_among, facts_among
 from adapters.drafts.step import KINDS, Step
 from adapters.drafts.tables import drafts
 from adapters.drafts.view import made, target_of
 from adapters.memory.batch import Found
-from adapters.memory.facts import scope_of
+from adapters.memory.facts import check_text, scope_of
 from orchestrator import Gate, Target
 
 Writer: TypeAlias = Callable[[str], str]

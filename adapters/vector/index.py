@@ -109,7 +109,10 @@ class VectorIndex:
         return Stored(ids=tuple(dict.fromkeys(row["id"] for row in kept)), refused=refused)
 
     def search(self, scope: Scope, vector: Numbers, limit: int = 10) -> Answer:
-        """Give the points of exactly this scope that lie nearest to a vector and whose records are handed out now."""
+        """Give the points of exactly this scope that lie nearest to a vector and whose records are handed out now.
+
+        Raises `InvalidRequest` for a limit below 1 or above `MOST`, and for a vector that cannot be compared.
+        """
         if not 1 <= limit <= MOST:
             raise InvalidRequest(f"limit must be from 1 to {MOST}", field="limit")
         asked = floats.packed(vector, self._dimensions, self._engine.dialect.name)

@@ -78,14 +78,13 @@ def _order(near: Near) -> tuple[float, str]:
 
 
 def _asked(connection: sa.Connection, here: dict[str, str], vector: bytes, count: int) -> list[Near]:
-    given = {**here, "asked": vector, "count": count}
+    given, rows = {**here, "asked": vector, "count": count}, list[Found]()
     if connection.scalar(_MANY, {**here, "most": MEASURED}):
         connection.exec_driver_sql(_BY_GRAPH)
-        rows = connection.execute(_RANKED, given).all()
-        if len(rows) == count:
-            return [Near(row.id, _made_from(row), row.source, row.score) for row in rows]
-    connection.exec_driver_sql(_ONE_BY_ONE)
-    rows = connection.execute(_RANKED, given).all()
+        rows = [*connection.execute(_RANKED, given)]
+    if len(rows) < count:
+        connection.exec_driver_sql(_ONE_BY_ONE)
+        rows = [*connection.execute(_RANKED, given)]
     return [Near(row.id, _made_from(row), row.source, row.score) for row in rows]
 
 

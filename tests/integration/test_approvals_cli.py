@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
-from typer.testing import CliRunner, Result
 
-import orchestrator
 from adapters.drafts import ApprovalState, DraftsAdapter, Fault
 from adapters.drafts.approvals.cancel import EXTERNAL_COPY
-from adapters.memory import MemoryAdapter
-from adapters.memory.cli import app
-from orchestrator import AdapterContext, Gate, Keyring, Scope, StorageAdapter
-from tests.fakes import FakeClock
+from orchestrator import AdapterContext, InvalidRequest
 from tests.integration.approvals_harness import FileTool
-from tests.integration.drafts_harness import EPOCH
+from tests.integration.drafts_cli_harness import SCOPE, context, run, told
 from tests.integration.json_harness import SCHEMAS
 
-WHO = ("--tenant", "tenant-a", "--user", "user-1", "--project", "agent-research")
-SCOPE = Scope(tenant=WHO[1], user=WHO[3], project=WHO[5])
+__all__ = ["context"]
 VOID = "What this approval was asked about has changed, has expired or is not allowed any more: ask under a new id.\n"
-
-
-@pytest.fixture
-def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AdapterContext:
-    gate = Gate(Keyring.create())
-    made = AdapterContext(clock=FakeClock(EPOCH), gate=gate, log=structlog.get_logger(), state_dir=tmp_path)
-
-    def open_adapter(_state: Path | None, name: str) -> StorageAdapter:
-        url = f"sqlite:///{tmp_path / 'm.db'}"
-        return DraftsAdapter(made, url=url) if name == "drafts" else MemoryAdapter(made, url=url)
-
-    monkeypatch.setattr(orchestrator, "open_adapter", open_adapter)
-    return made
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, [*words, *WHO])
-
-
-def told(*words: str) -> Any:  # noqa: ANN401 - a JSON document
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 def published() -> None:
@@ -109,6 +78,59 @@ def test_receipt_is_shown_after_the_memory_was_forgotten(context: AdapterContext
     assert listed == f"mail-1: send-mail dispatched, operation {key}; outstanding: external_copy\n"
 
 
+def test_approvals_are_listed_page_by_page(context: AdapterContext, tmp_path: Path) -> None:
+    published()
+    names = [f"mail-{number}" for number in (1, 2, 3)]
+    for name in names:
+        assert run("approve", "request", name, "--action", "send-mail", "--report", "report-001").exit_code == 0
+    pages: list[list[str]] = []
+    after: tuple[str, ...] = ()
+    while True:
+        page = told("approve", "list", "--limit", "2", *after)
+        pages.append([approval["approval"] for approval in page["approvals"]])
+        if page["next"] is None:
+            break
+        after = ("--after", page["next"])
+    assert pages == [names[:2], names[2:]]
+    assert run("approve", "list", "--limit", "2").stdout.splitlines()[-1] == "more: --after mail-2"
+    assert told("approve", "list", "--limit", "3")["next"] is None
+    assert "more" not in run("approve", "list", "--limit", "3").stdout
+    assert run("approve", "list", "--after", "mail-3").stdout == "no approvals\n"
+    assert run("approve", "list", "--limit", "0").exit_code == 2
+    assert run("approve", "list", "--after", "Mail 1").exit_code == 2
+    with closing(DraftsAdapter(context, url=f"sqlite:///{tmp_path / 'm.db'}")) as adapter:
+        approvals = adapter.approvals(lambda _scope: True)
+        assert [approval.name for approval in approvals.list(SCOPE)] == names, "a program that names no limit gets all"
+        assert [approval.name for approval in approvals.list(SCOPE, after="mail-1", limit=1)] == names[1:2]
+        with pytest.raises(InvalidRequest, match="limit must be 1 or more"):
+            approvals.list(SCOPE, limit=0)
+
+
+@pytest.mark.req("R61")
+def test_action_is_cancelled_and_one_that_was_sent_is_told_as_outstanding(
+    context: AdapterContext, tmp_path: Path
+) -> None:
+    asked()
+    for _ in range(2):
+        assert told("approve", "cancel", "mail-1") == {"approval": "mail-1", "state": "void", "outstanding": []}
+    void = run("approve", "decide", "mail-1", "approve")
+    assert (void.exit_code, void.stderr) == (3, f"expunge: {VOID}")
+    request = ("approve", "request", "mail-2", "--action", "send-mail", "--report", "report-001")
+    assert run(*request).exit_code == 0
+    assert run("approve", "decide", "mail-2", "approve").exit_code == 0
+    adapter = DraftsAdapter(context, url=f"sqlite:///{tmp_path / 'm.db'}")
+    adapter.gateway(FileTool(tmp_path / "tool"), lambda _scope: True).dispatch(SCOPE, "mail-2", 1)
+    adapter.close()
+    late = run("approve", "cancel", "mail-2")
+    assert (late.exit_code, late.stdout) == (3, "mail-2: dispatched; outstanding: external_copy\n")
+    assert run(*request[:2], "mail-3", *request[3:]).exit_code == 0
+    assert run("approve", "decide", "mail-3", "refuse").exit_code == 0
+    ended = run("approve", "cancel", "mail-3")
+    assert (ended.exit_code, ended.stdout) == (3, "mail-3: refused\n")
+    unknown = run("approve", "cancel", "mail-9")
+    assert (unknown.exit_code, unknown.stderr) == (3, "expunge: There is no such approval in this scope.\n")
+
+
 @pytest.mark.usefixtures("context")
 def test_wrong_use_is_told_with_what_to_do() -> None:
     unknown = run("approve", "decide", "mail-9", "approve")
@@ -130,9 +152,9 @@ def test_wrong_use_is_told_with_what_to_do() -> None:
 
 
 def test_words_of_the_schema_are_those_of_the_code() -> None:
-    fields = SCHEMAS["memory-approve-list"]["$defs"]["approval"]["properties"]
-    assert sorted(fields["state"]["enum"]) == sorted(ApprovalState)
-    assert fields["outstanding"]["items"]["enum"] == [EXTERNAL_COPY]
+    words = SCHEMAS["memory-approve-list"]["$defs"]
+    assert sorted(words["state"]["enum"]) == sorted(ApprovalState)
+    assert words["outstanding"]["items"]["enum"] == [EXTERNAL_COPY]
 
 
 @pytest.mark.req("R54")

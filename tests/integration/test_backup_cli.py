@@ -135,3 +135,18 @@ def test_erasures_that_a_copy_has_not_seen_are_given_as_keyed_hashes(state: Stag
         refused = run(state, "unseen", missing)
         assert (refused.exit_code, "backup list" in refused.stderr) == (2, True)
         assert refused.stderr.startswith("expunge: ")
+
+
+def test_copy_that_is_none_any_more_and_a_source_that_is_away_are_told_apart(state: Stage) -> None:
+    taken = json.loads(run(state, "take", "--json").stdout)
+    path = state.copies_folder / taken["file"]
+    whole = path.read_bytes()
+    path.write_text("This is no database. " * 500)
+    refused = run(state, "unseen", taken["handle"])
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "A copy is not the one that the manifest names" in refused.stderr
+    path.write_bytes(whole)
+    state.memory.close()
+    (state.folder / "memory.db").rename(state.folder / "away.db")
+    away = run(state, "unseen", taken["handle"])
+    assert (away.exit_code, "store_unreachable" in away.stderr) == (1, True)

@@ -212,7 +212,7 @@ def test_copy_that_cannot_be_edited_is_found_as_well(backups: Stage) -> None:
 
 
 def test_pages_go_on_where_the_last_one_ended(backups: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "PAGE", 2)
+    monkeypatch.setattr(find, "MAX_PAGE", 2)
     copies = [backups.take() for _ in range(5)]
     order, seen = backups.revoked(), list[str]()
     sizes = []

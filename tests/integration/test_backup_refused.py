@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 import pytest
 
 from adapters.backup.errors import NotAsListed
+from adapters.backup.looking import looking
 from orchestrator import Erased, ErrorCode, Permanent, Seen, StoreUnreachable
 from tests.integration.backup_harness import (
     ANNA,
@@ -184,6 +186,33 @@ def test_trigger_that_keeps_a_row_is_no_success(backups: Stage) -> None:
         backups.erase(found)
     assert backups.path(copy).read_bytes() == content
     assert backups.debris() == []
+
+
+def test_manifest_names_what_a_refused_copy_holds_since_its_log_was_folded_into_it(backups: Stage) -> None:
+    """Otherwise nothing could be taken out of it any more: the file would be no one's that the manifest names."""
+    with sql(backups.folder / "memory.db") as live:
+        live.execute("CREATE TRIGGER keep BEFORE DELETE ON facts BEGIN SELECT RAISE(IGNORE); END")
+        bad = in_wal_mode(backups)
+        live.execute("DROP TRIGGER keep")
+    good = backups.take()
+    found = backups.found(backups.revoked())
+    assert [target.id for target in found.targets] == [bad.handle, good.handle], "the one that is refused comes first"
+    with pytest.raises(NotAsListed):
+        backups.erase(found)
+    assert "acme/anna" not in backups.told(good)
+    assert backups.is_as_listed(good)
+    assert backups.listed(bad).sha256 != bad.sha256, "the log was folded in"
+    assert backups.is_as_listed(bad)
+    assert backups.debris() == []
+
+
+def test_disk_that_is_full_says_nothing_of_the_copy_that_is_read(backups: Stage) -> None:
+    copy = backups.take()
+    with sql(backups.folder / "work.db") as work:
+        work.execute("CREATE TABLE held (text TEXT)")
+        work.execute("PRAGMA max_page_count = 2")
+        with pytest.raises(sqlite3.OperationalError, match="full"), looking(backups.path(copy)):
+            work.execute("INSERT INTO held VALUES (hex(zeroblob(65536)))")
 
 
 def test_source_that_is_away_is_waited_for_before_anything_is_taken_out(backups: Stage) -> None:

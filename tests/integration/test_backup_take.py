@@ -19,6 +19,7 @@ from tests.integration.backup_harness import (
     ANNA,
     BERTA,
     DAY,
+    PASSPORT,
     RENEWED,
     SEAT,
     Stage,
@@ -80,11 +81,14 @@ def test_copy_holds_what_was_there_when_it_was_taken(backups: Stage) -> None:
 
 def test_copy_is_taken_while_somebody_writes_and_holds_none_of_what_is_not_committed(backups: Stage) -> None:
     with closing(sqlite3.connect(backups.folder / "memory.db", isolation_level=None)) as writing:
+        writing.execute("PRAGMA cache_size = 1")  # what is not committed lies in the log already
         writing.execute("BEGIN IMMEDIATE")
-        writing.execute("UPDATE facts SET value = 'half done'")
+        writing.execute("UPDATE facts SET value = 'half done' || hex(zeroblob(20000))")
+        assert b"half done" in (backups.folder / "memory.db-wal").read_bytes()
         copy = backups.take()
         writing.execute("ROLLBACK")
     assert b"half done" not in backups.path(copy).read_bytes()
+    assert PASSPORT.encode() in backups.path(copy).read_bytes()
 
 
 def test_copy_brings_nothing_along_that_was_deleted_in_the_source(backups: Stage) -> None:
@@ -110,7 +114,9 @@ def test_copy_is_one_file_that_needs_no_log(backups: Stage) -> None:
 def test_two_copies_of_one_instant_have_handles_of_their_own(backups: Stage) -> None:
     first, second = (backups.backup.take() for _ in range(2))
     assert second.handle == f"{first.handle}-2"
-    assert len(backups.written()["copies"]) == 2
+    backups.path(first).unlink()
+    assert backups.backup.take().handle == f"{first.handle}-3", "the entry of a file that is missing stays its own"
+    assert len(backups.written()["copies"]) == 3
 
 
 def test_processes_that_take_copies_at_once_lose_no_entry(backups: Stage) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adapters.cache.cache import LONGEST
 from adapters.cache.find import KIND as CACHE_KEY
+from adapters.cache.keys import Keys
 from adapters.cache.options import KINDS
 from adapters.drafts.step import KINDS as DRAFTS
 from adapters.memory.chains.named import KIND as MEMORY
 from adapters.memory.keyed.named import CANDIDATE, EVENT
 from adapters.memory.tables import KIND as FACT
 from adapters.vector.tables import KIND as POINT
-from orchestrator import Gate, InvalidRequest, Keyring, Scope, SelectorKind
+from orchestrator import Gate, InvalidRequest, Keyring, Scope, SelectorKind, Transient
 from tests.fakes import FakeClock
 from tests.integration.cache_harness import (
     ALLERGY,
@@ -57,10 +60,32 @@ def test_second_fill_replaces_the_lineage_and_the_expiry(cache: Cache) -> None:
     assert cache.found(cache.order(known=(PASSPORT,))) == ()
 
 
-@pytest.mark.parametrize(("field_name", "revision", "ttl"), [("revision", -1, 1), ("ttl", 1, 0)])
-def test_fill_out_of_range_is_refused(cache: Cache, field_name: str, revision: int, ttl: float) -> None:
-    with pytest.raises(InvalidRequest, match=field_name):
+@pytest.mark.parametrize(
+    ("said", "revision", "ttl"),
+    [
+        ("revision must be 0 or more", -1, 1),
+        ("ttl must be more than 0", 1, 0),
+        ("ttl must be more than 0", 1, math.nan),
+        ("ttl must be more than 0", 1, math.nextafter(LONGEST, math.inf)),
+        ("ttl must be more than 0", 1, 1e17),  # a time that no server can tell
+        ("ttl must be more than 0", 1, math.inf),
+    ],
+)
+def test_fill_out_of_range_is_refused_and_leaves_nothing(cache: Cache, said: str, revision: int, ttl: float) -> None:
+    with pytest.raises(InvalidRequest, match=said):
         cache.answers.put(ANNA, "q", "a", [PASSPORT], revision, ttl)
+    assert cache.dump() == {}
+    assert cache.answers.put(ANNA, "q", "a", [PASSPORT], 0, LONGEST)
+
+
+def test_fill_that_fails_on_its_way_leaves_nothing_that_a_job_does_not_find(cache: Cache) -> None:
+    members = Keys(gate=cache.gate, prefix="cache").subject(ANNA).members
+    cache.raw.set(members, "of another kind")  # the script meets it, and what it has done before stays
+    with pytest.raises(Transient):
+        cache.fill(ANNA, "q", PASSPORT)
+    cache.raw.delete(members)
+    order = cache.order(known=(PASSPORT,))
+    assert len(cache.found(order)) == len(cache.dump()) == cache.remaining(order)
 
 
 def test_no_key_and_no_bookkeeping_names_a_person_or_a_question(cache: Cache) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import structlog
 import typer
 
 from adapters.backup.manifest import Policy
@@ -89,7 +88,6 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str,
                 said("restore", str(folder / "state" / "backups" / copied), "--yes")
         said.documents["bench"] = [json.loads((folder / "bench").read_text())]
         yield said.documents
-    structlog.reset_defaults()
 
 
 def tell_of_stores(said: Said, five: Five, folder: Path) -> None:
@@ -123,7 +121,10 @@ def tell_of_stores(said: Said, five: Five, folder: Path) -> None:
     said("memory-inspect", "job-1", *TRIPS)
     asked = said("memory-approve-request", "mail-1", "--action", "send-mail", "--report", "job-1", *TRIPS)
     said("memory-approve-decide", "mail-1", "approve", *TRIPS)
-    said("memory-approve-list", *TRIPS)
+    said("memory-approve-request", "mail-2", "--action", "send-mail", "--report", "job-1", *TRIPS)
+    said("memory-approve-cancel", "mail-2", *TRIPS)
+    for words in ((), ("--limit", "1")):
+        said("memory-approve-list", *words, *TRIPS)
     said("memory-approve-receipt", asked["operation_key"], *TRIPS)
     made = Assembler(five.drafts, person(ANNA))
     made.assemble("turn-1", by_words("Which?"), project="trips", preferences=["answer_detail"])
@@ -215,7 +216,8 @@ def test_parts_that_only_some_documents_have_were_seen(documents: Mapping[str, l
     for part in ("stores", "outstanding", "windows", "waived"):
         assert any(report[part] for report in reports), part
     assert {entry["why"] for report in reports for entry in report["outstanding"]} >= {"held", "parked"}
-    assert [bool(page["next"]) for page in documents["list"]] == [False, True]
+    for name in ("list", "memory-approve-list"):
+        assert [bool(page["next"]) for page in documents[name]] == [False, True], name
     assert {status["next_attempt_at"] is None for status in documents["status"]} == {True, False}
     assert {line["outcome"] for line in documents["request-file"]} == {"accepted", "known", "refused"}
     for name in ("overdue", "purge-expired"):

@@ -154,19 +154,22 @@ def test_nearest_are_those_that_numpy_finds_by_measuring_all(
             assert len(best.keys() & {hit.id for hit in hits}) >= 7, "a graph finds most of them"
 
 
-@pytest.mark.parametrize("graph", ["goes on until it has enough", "gives up"])
+@pytest.mark.parametrize("graph", ["goes on until it has enough", "gives up", "gives some"])
 def test_scope_among_many_others_is_found_although_the_graph_looks_elsewhere(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, graph: str
 ) -> None:
     if graph == "gives up":
         through_the_graph(monkeypatch, "SET LOCAL hnsw.max_scan_tuples = 1")
+    elif graph == "gives some":
+        through_the_graph(monkeypatch, "SET LOCAL hnsw.iterative_scan = off")
     else:
         through_the_graph(monkeypatch)
         monkeypatch.setattr(nearest, "_ONE_BY_ONE", "SELECT 1 / 0")
     random = np.random.default_rng(8)
     near = random.normal(size=DIMENSIONS)
     crowd(shelf, BERTA, (near + random.normal(scale=0.1, size=(700, DIMENSIONS))).tolist())
-    own = crowd(shelf, ANNA, (-near + random.normal(scale=0.1, size=(60, DIMENSIONS))).tolist())
+    lying = np.array([near] * 3 + [-near] * 57) + random.normal(scale=0.1, size=(60, DIMENSIONS))
+    own = crowd(shelf, ANNA, lying.tolist())
     found = [hit.id for hit in shelf.unguarded.search(ANNA, near.tolist(), 40).hits]
     assert len(found) == 40
     assert set(found) < set(own)

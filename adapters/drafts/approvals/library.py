@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from adapters.drafts.approvals.cancel import Cancelled, cancel_approval
 from adapters.drafts.approvals.inputs import check_name
 from adapters.drafts.approvals.request import request
-from adapters.drafts.approvals.row import all_of, known, move
+from adapters.drafts.approvals.row import known, move, page_of
 from adapters.drafts.approvals.state import WAITING, Answer, ApprovalState, Passing, Place, on
 from adapters.drafts.approvals.validity import IsMember, admits, payload_of
 from adapters.drafts.approvals.view import ApprovalView, Receipt, receipt_of, view
@@ -96,11 +96,15 @@ class Approvals:
         with writing(self._engine, [scope.tenant]) as connection:
             return cancel_approval(connection, known(connection, scope, name))
 
-    def list(self, scope: Scope) -> tuple[ApprovalView, ...]:
-        """Tell the approvals of a scope, by id, with the payloads of those that can be decided; raises `NoMember`."""
+    def list(self, scope: Scope, *, after: str | None = None, limit: int | None = None) -> tuple[ApprovalView, ...]:
+        """Tell the approvals of a scope, by id, with the payloads of those that can be decided; all, or a page.
+
+        A page holds at most `limit`, and begins behind the id `after`, which need not be there. Raises
+        `NoMember` and `InvalidRequest`.
+        """
         with reading(self._engine, [scope.tenant]) as connection:
             self._admit(scope)
-            rows = all_of(connection, scope)
+            rows = page_of(connection, scope, after, limit)
             return tuple(view(row, self._payload(connection, scope, row)) for row in rows)
 
     def receipt(self, scope: Scope, operation_key: str) -> Receipt:

@@ -16,13 +16,13 @@ from adapters.drafts.approvals.row import known, row_of
 from adapters.drafts.approvals.state import ApprovalState
 from adapters.drafts.errors import ApprovalTaken
 from adapters.drafts.gate import pass_gate
-from adapters.drafts.inputs import MAX_TEXT, check_text
+from adapters.drafts.inputs import MAX_TEXT
 from adapters.drafts.records import facts_among
 from adapters.drafts.reports import current_report
 from adapters.drafts.step import APPROVAL
 from adapters.drafts.tables import approvals, drafts
 from adapters.memory.batch import Found
-from adapters.memory.facts import place_of, revision
+from adapters.memory.facts import check_text, place_of, revision
 from orchestrator import Gate, Scope
 
 

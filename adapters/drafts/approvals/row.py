@@ -13,7 +13,7 @@ from adapters.drafts.errors import ApprovalUnknown
 from adapters.drafts.tables import approvals
 from adapters.memory.batch import Found
 from adapters.memory.facts import place_of
-from orchestrator import Scope
+from orchestrator import InvalidRequest, Scope
 
 _WAITING: Final = tuple(state.value for state in WAITING)
 
@@ -32,9 +32,19 @@ def known(connection: sa.Connection, scope: Scope, name: str) -> Found:
     return row
 
 
-def all_of(connection: sa.Connection, scope: Scope) -> Sequence[Found]:
-    """Give the approvals of exactly this scope, by id."""
-    return connection.execute(sa.select(approvals).where(_of(scope)).order_by(approvals.c.name)).all()
+def page_of(connection: sa.Connection, scope: Scope, after: str | None, limit: int | None) -> Sequence[Found]:
+    """Give the approvals of exactly this scope by id, behind `after`, and at most `limit`; None: from the first, all.
+
+    Raises `InvalidRequest` for what can be no id, and for a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        message = "limit must be 1 or more"
+        raise InvalidRequest(message, field="limit")
+    query = sa.select(approvals).where(_of(scope)).order_by(approvals.c.name).limit(limit)
+    if after is not None:
+        check_name("after", after)
+        query = query.where(approvals.c.name > after)
+    return connection.execute(query).all()
 
 
 def of_job(connection: sa.Connection, tenant: str, job: str) -> Sequence[Found]:

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from adapters.drafts.approvals.cancel import outstanding
 from adapters.drafts.approvals.state import ApprovalState
 from adapters.drafts.errors import ApprovalUnknown
-from adapters.drafts.inputs import MAX_NAME, check_text
+from adapters.drafts.inputs import MAX_NAME
 from adapters.drafts.tables import approvals
 from adapters.memory.batch import Found
-from adapters.memory.facts import place_of
+from adapters.memory.facts import check_text, place_of
 from orchestrator import Scope
 
 
