@@ -39,8 +39,9 @@ crash: setup ## Kill processes at every named point, stop brokers and databases
 	$(BIN)/pytest -q -n 2 --dist worksteal tests/properties/test_protocol.py tests/chaos --hypothesis-profile=thorough
 
 SCHEDULES ?= 500
-schedules: setup ## Try the five stores under schedules of new seeds (SCHEDULES=); a seed that breaks a property is printed
+schedules: setup ## Try five stores under schedules of new seeds (SCHEDULES=), and the memory store under 500 of its own
 	PYTHONPATH=. $(BIN)/python -m tests.properties.explore --schedules $(SCHEDULES)
+	$(BIN)/pytest -q -n 2 tests/properties/test_memory_machine.py --hypothesis-profile=thorough
 
 mutants: setup ## Change one rule at a time, and see that the tests named for it fail
 	PYTHONPATH=. $(BIN)/python tests/mutants/run.py

@@ -17,6 +17,9 @@ settings.register_profile("thorough", max_examples=500)
 # Started in the background by a shell, Python ignores Ctrl-C, and so do the processes that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests start hundreds of processes: where the environment keeps bytecode out, each would compile all of ours anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 @pytest.fixture(autouse=True)
 def process_as_it_was() -> Iterator[None]:

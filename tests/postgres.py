@@ -40,14 +40,24 @@ def new_database(running: Server) -> str:
     return str(running.get_uri(database=name)).replace("postgresql://", "postgresql+psycopg://")
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    """Give the one server of a test run.
+@contextmanager
+def passing_server() -> Iterator[Server]:
+    """Run a server whose data goes with it, so that it need not wait for the disk.
 
     Its folder lies outside of pytest's: root's server runs as another user, and pytest takes the
     right to enter its own folder from others whenever another run begins.
     """
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as running:
+        with closing(psycopg.connect(running.get_uri(), autocommit=True)) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """Give the one server of a test run."""
+    with passing_server() as running:
         yield running
 
 

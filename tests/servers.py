@@ -18,6 +18,8 @@ from fakeredis import TcpFakeServer
 from fakeredis._clients._tcp_server import TCPFakeRequestHandler
 
 PATIENCE = 10.0
+POLL = 0.01
+"""Seconds between two looks of the fake server whether it is to end: what every test that uses one waits for."""
 
 
 @contextmanager
@@ -25,7 +27,7 @@ def fake_redis() -> Iterator[str]:
     """Serve fakeredis over TCP; without Nagle's algorithm, which costs 40 ms an answer."""
     TCPFakeRequestHandler.disable_nagle_algorithm = True
     server = TcpFakeServer(("127.0.0.1", 0), server_type="redis")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(POLL,), daemon=True)
     thread.start()
     try:
         yield f"redis://127.0.0.1:{server.server_address[1]}/0"

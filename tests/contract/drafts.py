@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -22,6 +21,7 @@ from adapters.memory.engine import reading
 from adapters.memory.tables import metadata as of_source
 from orchestrator import Gate, GateRefused
 from orchestrator.testing import Record, StoreUnderTest
+from tests.contract.on_postgres import OnPostgres
 from tests.contract.stores import KEYRING, WAIT_MS, Lines, RealClock, context_in
 
 BULK = 30
@@ -185,53 +185,18 @@ class DraftsUnderTest(StoreUnderTest):
         return connection
 
 
-class DraftsOnPostgres(DraftsUnderTest):
+class DraftsOnPostgres(OnPostgres, DraftsUnderTest):
     beside = DraftsUnderTest.beside | {"memory_schema"}
-    row_id = "ctid::text"
     mark = "%s"
 
     def __init__(self, folder: Path, url: str) -> None:
-        self._url = sa.make_url(url)
-        self._eyes: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.database = sa.make_url(url)
         super().__init__(folder, url)
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> Sequence[tuple[Any, ...]]:
-        cursor = self._open().execute(statement.encode(), values or None)
-        return cursor.fetchall() if cursor.description else []
-
-    def tables(self) -> set[str]:
-        return {row[0] for row in self.run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
-
     def insert(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-        with self._open().cursor() as cursor:
+        with self.eyes().cursor() as cursor:
             for table, some in rows.items():
                 cursor.executemany(f"INSERT INTO {table} VALUES ({self.marks(some)})".encode(), some)  # noqa: S608
-
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Throw everybody out of the database, and let nobody in."""
-        name = self._url.database
-        self.close()
-        with closing(self._connect("postgres")) as connection:
-            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
-            try:
-                yield
-            finally:
-                connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
-
-    def close(self) -> None:
-        if self._eyes is not None:
-            self._eyes.close()
-            self._eyes = None
-
-    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
-        self._eyes = self._eyes or self._connect(str(self._url.database))
-        return self._eyes
-
-    def _connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
-        url = self._url.set(drivername="postgresql", database=database)
-        return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import MAX_PAGE
 from orchestrator.testing import AdapterContract, StoreUnderTest
 from tests.contract.stores import cache_in
 
 
 class TestCacheOnFake(AdapterContract):
-    sizes = (1001,)
+    sizes = (MAX_PAGE + 1,)
 
     @pytest.fixture
     def store(self, tmp_path: Path, fake_url: str) -> Iterator[StoreUnderTest]:
@@ -21,6 +22,10 @@ class TestCacheOnFake(AdapterContract):
 
 
 class TestCacheOnRedis(AdapterContract):
+    """Of law 5 a first, a middle and a last page: the memory store is tried with ten."""
+
+    sizes = (MAX_PAGE + 1, 3 * MAX_PAGE + 1)
+
     @pytest.fixture
     def store(self, tmp_path: Path, real_url: str) -> Iterator[StoreUnderTest]:
         with cache_in(tmp_path / "cache", real_url) as store:

@@ -14,6 +14,10 @@ from tests.contract.drafts import DraftsOnPostgres, drafts_in
 
 
 class TestDrafts(AdapterContract):
+    """Of law 5 a first, a middle and a last page: the memory store is tried with ten."""
+
+    sizes = (MAX_PAGE + 1, 3 * MAX_PAGE + 1)
+
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
         with drafts_in(tmp_path / "memory") as store:

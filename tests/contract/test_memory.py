@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -15,44 +14,20 @@ from orchestrator import MAX_PAGE
 from orchestrator.testing import AdapterContract, StoreUnderTest
 from tests.contract.chained import ChainsUnderTest, chains_in
 from tests.contract.keyed import CandidatesUnderTest, EventsUnderTest, candidates_in, events_in
+from tests.contract.on_postgres import OnPostgres
 from tests.contract.stores import MemoryUnderTest, memory_in
 
 
-class MemoryOnPostgres(MemoryUnderTest):
+class MemoryOnPostgres(OnPostgres, MemoryUnderTest):
     beside = MemoryUnderTest.beside | {"memory_schema"}
-    row_id = "ctid::text"
 
     def __init__(self, folder: Path, url: str) -> None:
+        self.database = sa.make_url(url)
         super().__init__(folder, url)
-        self._url = sa.make_url(url)
-
-    def run(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        with closing(self._connect(str(self._url.database))) as connection:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
-
-    def tables(self) -> set[str]:
-        return {row[0] for row in self.run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
 
     def insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        with closing(self._connect(str(self._url.database))) as connection, connection.cursor() as cursor:
+        with self.eyes().cursor() as cursor:
             cursor.executemany("INSERT INTO facts VALUES (%s,%s,%s,%s,%s,%s,%s,%s,1,%s,1,'live')", rows)
-
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Throw everybody out of the database, and let nobody in."""
-        name = self._url.database
-        with closing(self._connect("postgres")) as connection:
-            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
-            try:
-                yield
-            finally:
-                connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
-
-    def _connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
-        url = self._url.set(drivername="postgresql", database=database)
-        return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
 
 
 class ChainsOnPostgres(ChainsUnderTest, MemoryOnPostgres):
@@ -70,7 +45,7 @@ class TestMemoryOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = MemoryOnPostgres(tmp_path / "memory", postgres_url)
-        with closing(store.adapter):
+        with closing(store.adapter), closing(store):
             yield store
 
 
@@ -91,7 +66,7 @@ class TestMemoryWithChainsOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = ChainsOnPostgres(tmp_path / "memory", postgres_url)
-        with closing(store.adapter):
+        with closing(store.adapter), closing(store):
             yield store
 
 
@@ -120,7 +95,7 @@ class TestMemoryWithEventsOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = EventsOnPostgres(tmp_path / "memory", postgres_url)
-        with closing(store.adapter):
+        with closing(store.adapter), closing(store):
             yield store
 
 
@@ -139,5 +114,5 @@ class TestMemoryWithCandidatesOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = CandidatesOnPostgres(tmp_path / "memory", postgres_url)
-        with closing(store.adapter):
+        with closing(store.adapter), closing(store):
             yield store

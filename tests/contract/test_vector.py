@@ -14,6 +14,10 @@ from tests.contract.vectors import SlippingThrough, VectorOnPostgres, VectorUnde
 
 
 class TestVector(AdapterContract):
+    """Of law 5 a first, a middle and a last page: the memory store is tried with ten."""
+
+    sizes = (MAX_PAGE + 1, 3 * MAX_PAGE + 1)
+
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[StoreUnderTest]:
         store = VectorUnderTest(tmp_path / "vector")
@@ -27,7 +31,7 @@ class TestVectorOnPostgres(AdapterContract):
     @pytest.fixture
     def store(self, tmp_path: Path, postgres_url: str) -> Iterator[StoreUnderTest]:
         store = VectorOnPostgres(tmp_path / "vector", postgres_url)
-        with closing(store.adapter):
+        with closing(store.adapter), closing(store):
             yield store
 
 

@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -20,6 +19,7 @@ from adapters.memory.engine import reading
 from adapters.vector import Point, VectorAdapter
 from orchestrator import Scope, Target
 from orchestrator.testing import PLANTED, Record, StoreUnderTest
+from tests.contract.on_postgres import OnPostgres
 from tests.contract.stores import WAIT_MS, Lines, context_in
 
 AT_ONCE: Final = 1000
@@ -154,40 +154,15 @@ class SlippingThrough(VectorUnderTest):
             self.index = guarded
 
 
-class VectorOnPostgres(VectorUnderTest):
+class VectorOnPostgres(OnPostgres, VectorUnderTest):
     dimensions = 16
-    row_id = "ctid::text"
 
     def __init__(self, folder: Path, url: str) -> None:
+        self.database = sa.make_url(url)
         super().__init__(folder, url)
-        self._url = sa.make_url(url)
 
     def embed(self, text: str) -> Sequence[float]:
         return [byte - 127.5 for byte in hashlib.shake_256(text.encode()).digest(self.dimensions)]
-
-    def run(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        with closing(self._connect(str(self._url.database))) as connection:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
-
-    def tables(self) -> set[str]:
-        return {row[0] for row in self.run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
-
-    @contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Throw everybody out of the database, and let nobody in."""
-        name = self._url.database
-        with closing(self._connect("postgres")) as connection:
-            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
-            try:
-                yield
-            finally:
-                connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
-
-    def _connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
-        url = self._url.set(drivername="postgresql", database=database)
-        return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-import structlog
 
 from orchestrator import ErrorCode, Reason, Scope, Selector, SelectorKind
 from orchestrator.bootstrap import Control, open_control
@@ -34,7 +33,6 @@ def control(tmp_path: Path) -> Iterator[Control]:
     upgrade(made.database)
     yield made
     made.close()
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -6,14 +6,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
 from adapters.drafts import DraftsAdapter, Fault
-from orchestrator import Reason, Scope, Selector, SelectorKind, StorageAdapter, bootstrap
+from orchestrator import Reason, Scope, Selector, SelectorKind, bootstrap
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
 from orchestrator.initialise import initialise
@@ -73,33 +74,40 @@ class Office(Deployment):
         return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
+Kind = TypeVar("Kind", bound=Office)
+
+
+@contextmanager
 def deployed(
-    folder: Path, *, memory: str = "logical", drafts: str = "logical", url: str = "sqlite:///memory.db"
-) -> Iterator[Office]:
-    """Open a deployment; `memory` and `drafts` are how far the two are looked at."""
+    folder: Path, kind: type[Kind], *, require: str = "logical", url: str = "sqlite:///memory.db"
+) -> Iterator[Kind]:
+    """Open a deployment of a kind; `require` is how far memory and drafts are looked at."""
     initialise(folder)
     with fake_redis() as cache:
         file = folder / "expunge.toml"
         text = file.read_text().replace("redis://127.0.0.1:0/0", cache).replace("sqlite:///memory.db", url)
-        file.write_text(re.sub(r'(?<=\[adapters\.memory\]\nrequired = true\nrequire  = )"\w+"', f'"{memory}"', text))
-        with_drafts(folder, drafts, url)
+        file.write_text(re.sub(r'(?<=\[adapters\.memory\]\nrequired = true\nrequire  = )"\w+"', f'"{require}"', text))
+        with_drafts(folder, require, url)
         clock = FakeClock()
         control = bootstrap.open_control(folder, clock)
         upgrade(control.database)
-        made = Office(control, bootstrap.open_engine(control), clock, folder)
-        yield made
-        adapters: list[StorageAdapter] = list(made.engine.adapters.values())
-        for adapter in adapters:
-            adapter.close()
-        control.close()
+        made = kind(control, bootstrap.open_engine(control), clock, folder)
+        try:
+            yield made
+        finally:
+            for adapter in made.engine.adapters.values():
+                adapter.close()
+            control.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
     url = "sqlite:///memory.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    yield from deployed(tmp_path / "state", url=url)
+    with deployed(tmp_path / "state", Office, url=url) as made:
+        yield made
 
 
 @pytest.fixture
 def single(tmp_path: Path) -> Iterator[Office]:
-    yield from deployed(tmp_path / "state")
+    with deployed(tmp_path / "state", Office) as made:
+        yield made

@@ -78,7 +78,7 @@ def test_process_that_dies_around_the_erase_leaves_it_void_and_takes_the_same_ag
 
 
 def test_nothing_of_a_payload_is_left_in_the_raw_file(tmp_path: Path) -> None:
-    for one in deployed(tmp_path / "state", memory="physical", drafts="physical"):
+    with deployed(tmp_path / "state", Office, require="physical") as one:
         waiting(one, ANNA, BERTA)
         assert one.hits(f"{NOTE} {SECRET} (anna)") > 0, "the positive control"
         job = one.request(SUBJECT)

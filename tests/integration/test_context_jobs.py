@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import cast
@@ -18,44 +15,27 @@ import pytest
 from adapters.backup.manifest import Policy
 from adapters.context import InputTaken, InputUnknown, Ranked, Ranking, Record
 from adapters.drafts import DraftsAdapter
-from orchestrator import Reason, Scope, Selector, SelectorKind, bootstrap
+from orchestrator import Scope, Selector, SelectorKind
 from orchestrator.domain.codes import HoldReason
-from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
-from orchestrator.initialise import initialise
-from orchestrator.service.accept import Request, accept
 from orchestrator.service.expire import look
 from orchestrator.service.hold import HoldRequest, place
-from orchestrator.store.migrate import upgrade
-from tests.fakes import FakeClock
 from tests.integration.context_harness import Study, study, told
-from tests.integration.drafts_harness import name_of, with_drafts
+from tests.integration.drafts_harness import name_of
+from tests.integration.drafts_jobs_harness import ANNA, BERTA, DONE, SUBJECT, Office, deployed
 from tests.integration.five_stores import Five, five
-from tests.integration.jobs_harness import Deployment, Died
-from tests.servers import fake_redis
+from tests.integration.jobs_harness import Died
 
 __all__ = ["five", "study"]
-ANNA = Scope(tenant="acme", user="anna", project="trips")
-BERTA = replace(ANNA, user="berta")
 PASSPORT = "The passport number is P1234567."
 SEAT = "Window seats only, row twelve or so."
 MEAL = "Fish, and no dairy \N{EM DASH} ever."
 TENT = "Once slept in a tent near Harbin."
 TEXTS = {"passport": PASSPORT, "seat": SEAT, "meal": MEAL, "tent": TENT}
-DONE = (JobState.COMPLETED, Result.ERASED)
-SUBJECT = Selector(kind=SelectorKind.SUBJECT)
-COUNT = """
-import pathlib, sys
-texts = [path.read_bytes() for path in pathlib.Path(sys.argv[1]).glob("memory.db*")]
-print(sum(text.count(sys.argv[2].encode()) for text in texts))
-"""
 
 
-@dataclass
-class House(Deployment):
+class House(Office):
     """A deployment in which inputs are assembled."""
-
-    folder: Path
 
     @property
     def study(self) -> Study:
@@ -78,15 +58,6 @@ class House(Deployment):
         """Name what each input of a scope holds, as its row says."""
         return sorted([name for name, text in TEXTS.items() if text in row] for row in self.study.inputs(scope))
 
-    def request(self, selector: Selector, scope: Scope = ANNA) -> str:
-        asked = Request(scope=scope, selector=selector, reason=Reason.USER_REQUEST, requested_by="tester")
-        return str(accept(asked, self.control.acceptance)[0])
-
-    def hits(self, text: str) -> int:
-        """Count a text in the raw files, in a process of its own: SQLite has locks on them here."""
-        command = [sys.executable, "-c", COUNT, str(self.folder), text]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)
-
 
 def of(key: str | None) -> Ranking:
     """Rank the records of one key alone."""
@@ -95,26 +66,6 @@ def of(key: str | None) -> Ranking:
         return Ranked(order=tuple(record.target for record in records if record.key == key))
 
     return rank
-
-
-@contextmanager
-def deployed(folder: Path, *, url: str = "sqlite:///memory.db", require: str = "logical") -> Iterator[House]:
-    initialise(folder)
-    with fake_redis() as cache:
-        file = folder / "expunge.toml"
-        text = file.read_text().replace("redis://127.0.0.1:0/0", cache).replace("sqlite:///memory.db", url)
-        file.write_text(re.sub(r'(?<=\[adapters\.memory\]\nrequired = true\nrequire  = )"\w+"', f'"{require}"', text))
-        with_drafts(folder, require, url)
-        clock = FakeClock()
-        control = bootstrap.open_control(folder, clock)
-        upgrade(control.database)
-        made = House(control, bootstrap.open_engine(control), clock, folder)
-        try:
-            yield made
-        finally:
-            for adapter in made.engine.adapters.values():
-                adapter.close()
-            control.close()
 
 
 ALL = [["meal"], ["passport"], ["passport", "seat", "meal", "tent"], ["seat"], ["tent"]]
@@ -151,18 +102,18 @@ def takes_what_it_names_and_no_other(house: House, named: str) -> None:
 
 @pytest.mark.parametrize("named", NAMED)
 def test_job_erases_the_inputs_that_were_made_from_what_it_names_and_no_other(tmp_path: Path, named: str) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         takes_what_it_names_and_no_other(house, named)
 
 
 @pytest.mark.parametrize("named", ["key", "source of a preference", "memory", "subject"])
 def test_job_erases_them_on_postgresql_as_well(tmp_path: Path, postgres_url: str, named: str) -> None:
-    with deployed(tmp_path / "state", url=postgres_url) as house:
+    with deployed(tmp_path / "state", House, url=postgres_url) as house:
         takes_what_it_names_and_no_other(house, named)
 
 
 def test_name_of_an_erased_input_is_free_for_one_without_what_was_forgotten(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         house.live(ANNA)
         job = house.request(Selector(kind=SelectorKind.KEY, value="passport"))
         house.run()
@@ -176,7 +127,7 @@ def test_name_of_an_erased_input_is_free_for_one_without_what_was_forgotten(tmp_
 
 
 def test_input_that_holds_no_record_has_a_known_origin_and_goes_with_its_owner(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         for scope in (ANNA, BERTA):
             assert told(house.study.assemble("empty", scope=scope)) == []
         study = house.study
@@ -190,7 +141,7 @@ def test_input_that_holds_no_record_has_a_known_origin_and_goes_with_its_owner(t
 
 
 def test_process_that_dies_around_the_erase_takes_the_same_again(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         house.live(ANNA)
         job = house.request(Selector(kind=SelectorKind.KEY, value="passport"))
         house.die_once("drafts.erase")
@@ -203,7 +154,7 @@ def test_process_that_dies_around_the_erase_takes_the_same_again(tmp_path: Path)
 
 
 def test_input_of_a_held_fact_stays_until_it_is_free(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         ids = house.live(ANNA)
         hold = HoldRequest(
             tenant=ANNA.tenant,
@@ -226,7 +177,7 @@ def test_input_of_a_held_fact_stays_until_it_is_free(tmp_path: Path) -> None:
 
 
 def test_what_expires_takes_its_inputs_along(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state") as house:
+    with deployed(tmp_path / "state", House) as house:
         end = house.clock.now() + timedelta(days=1)
         house.study.tell("passport", PASSPORT, ANNA, expires=end.timestamp())
         house.study.tell("seat", SEAT, ANNA)
@@ -240,7 +191,7 @@ def test_what_expires_takes_its_inputs_along(tmp_path: Path) -> None:
 
 
 def test_nothing_of_an_input_is_left_in_the_raw_files_after_verified(tmp_path: Path) -> None:
-    with deployed(tmp_path / "state", require="physical") as house:
+    with deployed(tmp_path / "state", House, require="physical") as house:
         house.live(ANNA)
         house.study.tell("seat", "Anywhere but in the middle, please.", BERTA)
         house.study.assemble("all", scope=BERTA)

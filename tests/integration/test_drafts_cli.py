@@ -5,50 +5,22 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-import orchestrator
 from adapters.drafts import DraftsAdapter, Fault
-from adapters.memory import MemoryAdapter
 from adapters.memory.cli import app
-from orchestrator import AdapterContext, Gate, Keyring, StorageAdapter
+from orchestrator import AdapterContext
 from orchestrator.initialise import initialise
-from tests.fakes import FakeClock
 from tests.integration.cli_harness import Shell
-from tests.integration.drafts_harness import EPOCH, with_drafts
+from tests.integration.drafts_cli_harness import SCOPE, WHO, context, run, told
+from tests.integration.drafts_harness import with_drafts
 
-WHO = ("--tenant", "tenant-a", "--user", "user-1", "--project", "agent-research")
+__all__ = ["context"]
 FAILURE = "memory_changed_or_expired: submit a new job id"
 LEASE = 2
-
-
-@pytest.fixture
-def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AdapterContext:
-    gate = Gate(Keyring.create())
-    made = AdapterContext(clock=FakeClock(EPOCH), gate=gate, log=structlog.get_logger(), state_dir=tmp_path)
-
-    def open_adapter(_state: Path | None, name: str) -> StorageAdapter:
-        url = f"sqlite:///{tmp_path / 'm.db'}"
-        return DraftsAdapter(made, url=url) if name == "drafts" else MemoryAdapter(made, url=url)
-
-    monkeypatch.setattr(orchestrator, "open_adapter", open_adapter)
-    return made
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, [*words, *WHO])
-
-
-def told(*words: str) -> Any:  # noqa: ANN401 - a JSON document
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 @pytest.mark.req("R53")
@@ -95,14 +67,13 @@ def test_new_id_gives_a_report_without_what_was_forgotten() -> None:
 
 def test_lease_of_another_runner_exits_3_and_says_when_it_is_free(context: AdapterContext, tmp_path: Path) -> None:
     adapter = DraftsAdapter(context, url=f"sqlite:///{tmp_path / 'm.db'}")
-    scope = orchestrator.Scope(tenant=WHO[1], user=WHO[3], project=WHO[5])
 
     def dies(_passed: Fault) -> None:
         raise KeyboardInterrupt
 
-    adapter.runtime.submit(scope, "report-001")
+    adapter.runtime.submit(SCOPE, "report-001")
     with pytest.raises(KeyboardInterrupt):
-        adapter.runtime.run(scope, "report-001", lease_seconds=60, fault=dies)
+        adapter.runtime.run(SCOPE, "report-001", lease_seconds=60, fault=dies)
     adapter.close()
     held = run("run", "report-001")
     assert (held.exit_code, held.stdout) == (3, "")
@@ -127,15 +98,6 @@ def test_wrong_use_is_told_with_what_to_do() -> None:
     assert run("submit", " ").exit_code == 2
 
 
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """Leave the log to others as it was: a command writes it to its own standard error."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
-
-
-@pytest.mark.usefixtures("own_log")
 def test_where_drafts_are_not_enabled_none_are_made(tmp_path: Path) -> None:
     initialise(tmp_path / "state")
     file = tmp_path / "state" / "expunge.toml"

@@ -120,7 +120,7 @@ def test_checkpoint_of_a_runner_that_slept_through_the_whole_job_is_refused(sing
 
 @pytest.mark.parametrize("kept_as", ["fact", "draft"])
 def test_words_that_somebody_else_keeps_are_no_residue(tmp_path: Path, kept_as: str) -> None:
-    for one in deployed(tmp_path / "state", memory="physical", drafts="physical"):
+    with deployed(tmp_path / "state", Office, require="physical") as one:
         one.draft(ANNA)
         one.desk.tell("seat", OTHER if kept_as == "fact" else "Aisle.", BERTA)
         if kept_as == "draft":
@@ -133,7 +133,7 @@ def test_words_that_somebody_else_keeps_are_no_residue(tmp_path: Path, kept_as: 
 
 
 def test_nothing_of_a_forgotten_fact_is_left_in_the_raw_file(tmp_path: Path) -> None:
-    for one in deployed(tmp_path / "state", memory="physical", drafts="physical"):
+    with deployed(tmp_path / "state", Office, require="physical") as one:
         one.draft(ANNA)
         one.desk.tell("seat", "Anywhere but in the middle, please.", BERTA)
         one.desk.publish("report-001", BERTA)

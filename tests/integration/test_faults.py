@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from orchestrator import (
@@ -224,4 +223,3 @@ def test_dispatcher_goes_on_while_its_broker_cannot_write(tmp_path: Path, monkey
             thread.join()
             engine.adapters["memory"].close()
             control.close()
-            structlog.reset_defaults()

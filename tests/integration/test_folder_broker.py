@@ -93,14 +93,14 @@ def test_worker_goes_on_after_messages_that_are_none(stage: Bench, app: Any, tmp
 def test_message_is_in_the_folder_as_a_whole_or_not_at_all(app: Any, tmp_path: Path) -> None:  # noqa: ANN401
     """A reader that looks all the time never sees half a message."""
     sent(app, tmp_path, "expunge.run", "source", "revoke")
-    over, torn = threading.Event(), []
+    over, whole, torn = threading.Event(), [], []
 
     def read() -> None:
         while not over.is_set():
             for path in messages(tmp_path):
                 content = path.read_bytes()
                 try:
-                    json.loads(content)
+                    whole.append(json.loads(content))
                 except ValueError:
                     torn.append(len(content))
                 path.unlink()
@@ -111,7 +111,8 @@ def test_message_is_in_the_folder_as_a_whole_or_not_at_all(app: Any, tmp_path: P
         CeleryBroker(app).announce("source", Phase.REVOKE)
     over.set()
     reader.join()
-    assert torn == []
+    assert (torn, len(whole) + len(messages(tmp_path))) == ([], 300)
+    assert whole, "it has read while they were written"
 
 
 def test_list_of_queues_that_is_damaged_is_made_again(stage: Bench, app: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -86,6 +86,7 @@ def test_another_tenants_same_text_is_not_read(store: MemoryStore) -> None:
 def test_a_project_does_not_inherit_from_one_with_the_same_prefix(store: MemoryStore) -> None:
     comet = Scope(tenant="tenant-a", user="user-1", project="Comet")
     tell(store, comet, "style", "detailed@20")
+    assert values(store, comet) == ["detailed@20"]
     assert values(store, Scope(tenant="tenant-a", user="user-1", project="Comet-2")) == []
     assert values(store, Scope(tenant="tenant-a", user="user-1")) == []
 
@@ -164,8 +165,9 @@ def test_current_gives_what_holds_by_key(store: MemoryStore) -> None:
 
 def test_an_unconfirmed_put_makes_a_confirmed_fact_vanish(store: MemoryStore) -> None:
     tell(store, A, "language", "zh-CN")
+    assert values(store, A) == ["zh-CN"]
     store.put(A, "language", "en", "turn-1", 1e12, confirmed=False)
-    assert store.current(A, 0) == []
+    assert values(store, A) == []
 
 
 @pytest.mark.req("R16")

@@ -19,6 +19,7 @@ from adapters.memory.postgresql_reach import reach
 from orchestrator import AdapterContext, Gate, Keyring, Residual, Scrubbed, ScrubReport
 from tests.fakes import FakeClock
 from tests.integration.residue_harness import COUNT, GONE, MARKER, scanned, value
+from tests.postgres import Server, new_database, passing_server
 
 STAYS = ScrubReport(
     outcome=Scrubbed.UNSUPPORTED,
@@ -74,16 +75,24 @@ class Tables:
         return [dict(log) for log in logs]
 
 
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """Give a server to which no other test writes: every look goes through all of its log."""
+    with passing_server() as running:
+        yield running
+
+
 @pytest.fixture
-def tables(postgres_server: Any, postgres_url: str, tmp_path: Path) -> Iterator[Tables]:  # noqa: ANN401 - no types
-    engine = sa.create_engine(postgres_url)
+def tables(own_server: Server, tmp_path: Path) -> Iterator[Tables]:
+    url = new_database(own_server)
+    engine = sa.create_engine(url)
     log = structlog.get_logger()
     context = AdapterContext(clock=FakeClock(), gate=Gate(Keyring.create()), log=log, state_dir=tmp_path)
-    plain = postgres_url.replace("postgresql+psycopg://", "postgresql://")
+    plain = url.replace("postgresql+psycopg://", "postgresql://")
     with closing(psycopg.connect(plain, autocommit=True)) as raw:
-        made = Tables(raw, engine, Path(str(postgres_server.pgdata)), context)
+        made = Tables(raw, engine, Path(str(own_server.pgdata)), context)
         off = "WITH (autovacuum_enabled = off)"
-        # Other tests write to the same server: as much as makes it use segments of its log again.
+        # What was deleted is looked for in the log: no segment of it is used again meanwhile.
         made.run("ALTER SYSTEM SET wal_keep_size = '1GB'", "SELECT pg_reload_conf()")
         made.run(
             f"CREATE TABLE facts (id int PRIMARY KEY, value text) {off}",
@@ -99,7 +108,6 @@ def tables(postgres_server: Any, postgres_url: str, tmp_path: Path) -> Iterator[
             cursor.execute("INSERT INTO facts VALUES (-1, %s)", [MARKER.decode()])
         made.run("ANALYZE facts")
         yield made
-        made.run("ALTER SYSTEM RESET wal_keep_size", "SELECT pg_reload_conf()")
     engine.dispose()
 
 

@@ -208,6 +208,8 @@ def test_another_session_sees_nothing_of_it(place: Place, memory: SessionMemory,
     memory.register_source("turn-1", project=PROJECT)
     memory.put("language", "en", "turn-1", project=PROJECT)
     memory.propose("tone", "dry", "turn-1", proposed_by=EXTRACTOR, project=PROJECT)
+    assert len(memory.current(project=PROJECT)) == len(memory.pending(project=PROJECT)) == 1
+    assert memory.revision(project=PROJECT) > 0
     for other in (replace(session, user="user-2"), replace(session, tenant="tenant-b")):
         face = SessionMemory(place.adapter, other)
         assert face.current(project=PROJECT) == []

@@ -169,4 +169,6 @@ def test_forgotten_text_may_be_stated_anew_and_binds_a_task_without_using_that_u
 
 
 def test_nothing_that_is_shown_repeats_a_value(place: Place) -> None:
-    assert "English" not in repr(take(place, THIS_TIME))
+    taken = take(place, THIS_TIME)
+    assert isinstance(taken, Constraint)
+    assert (taken.value, "English" in repr(taken)) == ("English", False)

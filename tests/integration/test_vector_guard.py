@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.memory.masters import MemoryMasters
 from adapters.vector import Point, Stored
 from orchestrator import InvalidRequest, Refusal, Scope, StoreUnreachable, Target
 from tests.integration.vector_harness import (
@@ -22,6 +21,7 @@ from tests.integration.vector_harness import (
     FOREIGN,
     PASSPORT,
     PATIENCE,
+    Pausing,
     Shelf,
     by_key,
     embed,
@@ -31,20 +31,6 @@ from tests.integration.vector_harness import (
 )
 
 __all__ = ["index_url", "shelf"]
-
-
-class Pausing:
-    """A source that is asked, and whose answer then takes its time."""
-
-    def __init__(self, masters: MemoryMasters) -> None:
-        self._masters = masters
-        self.asked, self.goes_on = threading.Event(), threading.Event()
-
-    def active(self, scope: Scope, records: Collection[Target]) -> Mapping[Target, int]:
-        answer = self._masters.active(scope, records)
-        self.asked.set()
-        assert self.goes_on.wait(PATIENCE)
-        return answer
 
 
 class Away:

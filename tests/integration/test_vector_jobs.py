@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from adapters.memory.masters import MemoryMasters
 from adapters.vector import Point
-from orchestrator import Scope, Target
+from orchestrator import Target
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.states import JobState
 from orchestrator.service.hold import HoldRequest, place
@@ -22,6 +20,7 @@ from tests.integration.vector_harness import (
     PASSPORT,
     PATIENCE,
     SUBJECT,
+    Pausing,
     by_key,
     embed,
     index_url,
@@ -91,24 +90,10 @@ def test_writer_that_asks_no_guard_is_seen_and_its_copy_goes_in_a_new_round(stag
     assert shelf.points() == []
 
 
-class InTheMiddle:
-    """A source whose answer waits until a job has erased what it knows of."""
-
-    def __init__(self, masters: MemoryMasters) -> None:
-        self._masters = masters
-        self.asked, self.goes_on = threading.Event(), threading.Event()
-
-    def active(self, scope: Scope, records: Collection[Target]) -> Mapping[Target, int]:
-        answer = self._masters.active(scope, records)
-        self.asked.set()
-        assert self.goes_on.wait(PATIENCE)
-        return answer
-
-
 def test_writer_between_guard_and_commit_keeps_the_job_from_its_end_until_its_point_is_gone(stage: Stage) -> None:
     shelf = stage.shelf
     fact = shelf.tell(ANNA, "passport", PASSPORT)
-    masters = InTheMiddle(shelf.masters)
+    masters = Pausing(shelf.masters)
     with ThreadPoolExecutor(2) as pool:
         point = Point(made_from=fact, source="anna/passport", vector=embed(PASSPORT))
         writing = pool.submit(shelf.adapter.index(masters).put, ANNA, [point])

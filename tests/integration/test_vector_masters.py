@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+import sqlalchemy as sa
+
 from adapters.memory.chains import TaskScope
 from orchestrator import Target
 from tests.integration.vector_harness import (
@@ -67,9 +70,14 @@ def test_memory_is_a_master_while_it_is_the_newest_of_its_chain_unexpired_and_no
 
 def test_memory_whose_end_names_no_instant_is_no_master(sourced: Shelf) -> None:
     told = sourced.remember(TRIPS, "The gate is B12.", "anna/turn-1", ttl_days=7)
-    if sourced.memory._url.get_backend_name() == "sqlite":  # PostgreSQL stores nothing but instants
-        sourced.change("UPDATE memories SET expires_at = 'next week'", sourced.memory)
+    assert sourced.masters.active(ANNA, {told}) == {told: 1}
+    damaged = "UPDATE memories SET expires_at = 'next week'"
+    if sourced.memory._url.get_backend_name() == "sqlite":
+        sourced.change(damaged, sourced.memory)
         assert sourced.masters.active(ANNA, {told}) == {}
+    else:
+        with pytest.raises(sa.exc.DataError):  # it stores nothing but instants
+            sourced.change(damaged, sourced.memory)
 
 
 def test_many_records_are_asked_for_at_once(sourced: Shelf) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -165,6 +166,20 @@ class Shelf:
 
     def _engine(self, of: MemoryAdapter | VectorAdapter | None) -> sa.Engine:
         return self.memory.store._engine if isinstance(of, MemoryAdapter) else self.adapter._engine
+
+
+class Pausing:
+    """A source that is asked, and whose answer then takes its time."""
+
+    def __init__(self, masters: MemoryMasters) -> None:
+        self._masters = masters
+        self.asked, self.goes_on = threading.Event(), threading.Event()
+
+    def active(self, scope: Scope, records: Collection[Target]) -> Mapping[Target, int]:
+        answer = self._masters.active(scope, records)
+        self.asked.set()
+        assert self.goes_on.wait(PATIENCE)
+        return answer
 
 
 def open_shelf(folder: Path, memory_url: str, url: str, *, dimensions: int = DIMENSIONS) -> Shelf:

@@ -197,8 +197,8 @@ MUTATIONS: Final = (
         (
             (
                 "adapters/drafts/approvals/view.py",
-                "from adapters.memory.facts import place_of\n",
-                "from adapters.memory.facts import place_of, revision\n",
+                "from adapters.memory.facts import check_text, place_of\n",
+                "from adapters.memory.facts import check_text, place_of, revision\n",
             ),
             (
                 "adapters/drafts/approvals/view.py",
@@ -215,8 +215,8 @@ MUTATIONS: Final = (
         (
             (
                 "adapters/drafts/approvals/view.py",
-                "from adapters.memory.facts import place_of\n",
-                "from adapters.memory.facts import current, place_of\n",
+                "from adapters.memory.facts import check_text, place_of\n",
+                "from adapters.memory.facts import check_text, current, place_of\n",
             ),
             (
                 "adapters/drafts/approvals/view.py",

@@ -18,11 +18,11 @@ from tests.properties.memory_machine import MemoryMachine
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[type[MemoryMachine]]:
+def machine(request: pytest.FixtureRequest, quick_path: Path) -> Iterator[type[MemoryMachine]]:
     is_file = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path / 'm.db'}" if is_file else str(request.getfixturevalue("postgres_url"))
+    url = f"sqlite:///{quick_path / 'm.db'}" if is_file else str(request.getfixturevalue("postgres_url"))
     clock, gate = Hands(), Gate(Keyring.create())
-    context = AdapterContext(clock=clock, gate=gate, log=structlog.get_logger(), state_dir=tmp_path)
+    context = AdapterContext(clock=clock, gate=gate, log=structlog.get_logger(), state_dir=quick_path)
     with closing(MemoryAdapter(context, url=url)) as adapter:
         yield type("Bound", (MemoryMachine,), {"adapter": adapter, "clock": clock})
 
@@ -31,8 +31,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[type[Mem
 def test_any_calls_of_the_libraries_come_to_what_plain_lists_come_to(machine: type[MemoryMachine]) -> None:
     run_state_machine_as_test(
         machine,
+        # The profile says how many examples: each run draws others.
         settings=settings(
-            max_examples=300,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -255,11 +255,11 @@ class Protocol(Properties):
 
 
 @pytest.mark.timeout(600)
-def test_protocol_keeps_its_properties_under_random_schedules(tmp_path: Path) -> None:
+def test_protocol_keeps_its_properties_under_random_schedules(quick_path: Path) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    Protocol.folder, Protocol.stage = tmp_path, bench(tmp_path)
+    Protocol.folder, Protocol.stage = quick_path, bench(quick_path)
     Protocol.stage.ledger.engine.dispose()
-    (tmp_path / "control.db").rename(tmp_path / "template.db")
+    (quick_path / "control.db").rename(quick_path / "template.db")
     try:
         run_state_machine_as_test(
             Protocol,
@@ -273,4 +273,3 @@ def test_protocol_keeps_its_properties_under_random_schedules(tmp_path: Path) ->
         )
     finally:
         Protocol.stage.ledger.engine.dispose()
-        structlog.reset_defaults()

@@ -17,7 +17,7 @@ import redis
 import sqlalchemy as sa
 
 from adapters.backup import Policy
-from adapters.memory.restore import BUSY_MS
+from adapters.memory.engine import BUSY_MS
 from orchestrator import GateRefused, Reason, Scope, Selector, SelectorKind, Target
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.states import JobState

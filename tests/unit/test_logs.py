@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 import structlog
 
 from orchestrator import logs
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 def line(form: str, capsys: pytest.CaptureFixture[str]) -> str:
