@@ -45,11 +45,13 @@ from orchestrator.domain.errors import (
     NeedsConfirmation,
     Permanent,
     Refused,
+    RuleRefused,
     StaleSource,
     StoreLocked,
     StoreUnreachable,
     Transient,
 )
+from orchestrator.domain.hold import Holds
 from orchestrator.domain.ports import Clock
 from orchestrator.domain.scope import Scope
 from orchestrator.domain.selector import Selector, SelectorKind
@@ -87,6 +89,7 @@ __all__ = [
     "Gate",
     "GateRefused",
     "Holding",
+    "Holds",
     "InFiles",
     "InvalidRequest",
     "Keyring",
@@ -105,6 +108,7 @@ __all__ = [
     "RestorableSource",
     "Revocation",
     "Role",
+    "RuleRefused",
     "Scope",
     "ScrubReport",
     "Scrubbed",

@@ -31,7 +31,7 @@ from orchestrator.scan import sqlite
 from orchestrator.scan.fingerprints import Fingerprinter
 from orchestrator.scan.keys import Keys
 from orchestrator.scan.process import ProcessScanner
-from orchestrator.service.accept import Acceptance, days_later, one_month_later
+from orchestrator.service.accept import Acceptance, days_later, one_month_later, subject_ref
 from orchestrator.service.look import Bytes
 from orchestrator.service.run_batch import Engine
 from orchestrator.state_directory import make_file
@@ -189,6 +189,7 @@ def context(control: Control) -> AdapterContext:
         call_timeout=config.engine.call_timeout,
         fingerprinter=Fingerprinter.of(ring) if _physical(config) else None,
         epoch=control.ledger.epoch,
+        holds=lambda scope: control.ledger.holds_on(scope.tenant, subject_ref(control.acceptance.ref, scope)),
     )
 
 

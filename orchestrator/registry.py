@@ -13,7 +13,9 @@ from typing import Any, Protocol, cast
 
 from orchestrator.domain.contract import EraseOrder, Role, StorageAdapter
 from orchestrator.domain.errors import DeadlinePassed, ErasureError, InvalidRequest
+from orchestrator.domain.hold import Holds
 from orchestrator.domain.ports import Clock
+from orchestrator.domain.scope import Scope
 from orchestrator.gate.decide import Gate
 from orchestrator.scan.fingerprints import Fingerprinter
 
@@ -36,7 +38,8 @@ class AdapterContext:
 
     `call_timeout` is how long its client waits for one answer, unless the adapter's own options say otherwise.
     `fingerprinter` makes what a scan of files looks for; None where no store is looked at by its bytes. `epoch` reads
-    the epoch of a source, by its adapter's name, as the control database has it; None where there is no such database.
+    the epoch of a source, by its adapter's name, and `holds` the holds that stand on a subject, as the control database
+    has them; None where there is no such database.
     """
 
     clock: Clock
@@ -46,6 +49,7 @@ class AdapterContext:
     call_timeout: timedelta = timedelta(seconds=30)
     fingerprinter: Fingerprinter | None = None
     epoch: Callable[[str], int] | None = None
+    holds: Callable[[Scope], Holds] | None = None
 
     def in_time(self, orders: Collection[EraseOrder]) -> None:
         """Raise `DeadlinePassed` where the deadline of one of these orders is over: nothing may be changed any more."""

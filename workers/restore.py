@@ -75,7 +75,8 @@ def restore(
                 typer.confirm("What was stored since that copy was taken will be gone. Go on?", abort=True, err=True)
             began, marks = control.clock.now(), Counted(control)
             ledger = control.ledger
-            replayed = source.restore(file, marks, partial(ledger.raise_epoch, adapter), ledger.targets_of(adapter))
+            named, kept = ledger.targets_of(adapter), ledger.kept_by(adapter)
+            replayed = source.restore(file, marks, partial(ledger.raise_epoch, adapter), named, kept)
         name = "in place" if file is None else file.name
         control.ledger.note_restore(name, tombstones=marks.count, erased=replayed.erased, began=began)
         told = {"epoch": control.ledger.epoch(adapter), "tombstones": marks.count, "erased": replayed.erased}

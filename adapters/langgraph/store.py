@@ -89,7 +89,8 @@ class ScopedStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do the reads in one transaction, then the writes, and give one result for each operation.
 
-        Raises `GateRefused`, `InvalidRequest`, and `Transient` where the database does not answer.
+        Raises `GateRefused`, `RuleRefused` for what a legal hold covers, `InvalidRequest`, and `Transient` where the
+        database does not answer. Each write is a transaction: those before the one that is refused are done.
         """
         asked = list(ops)
         now = self._clock.now().timestamp()

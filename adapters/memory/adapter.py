@@ -25,6 +25,7 @@ from adapters.memory.candidates import Candidates
 from adapters.memory.chains import SourceChains, WallClock, open_in
 from adapters.memory.engine import checkpoint, database_of, open_engine, parse, reading
 from adapters.memory.epoch import Epoch
+from adapters.memory.holding import nobody_holds
 from adapters.memory.instant import micros
 from adapters.memory.masters import MemoryMasters
 from adapters.memory.physical import SourceFiles
@@ -76,9 +77,10 @@ class MemoryAdapter(InFiles):
         self._residuals = database_of(self._url).RESIDUALS
         known = context.epoch
         self._engine = open_engine(self._url, None if known is None else Epoch(partial(known, NAME)))
-        self.store = MemoryStore(self._engine, context.gate, context.clock)
+        holds = context.holds or nobody_holds
+        self.store = MemoryStore(self._engine, context.gate, context.clock, holds)
         self.preferences = PreferenceLog(self._engine, context.gate, context.clock)
-        self.candidates = Candidates(self._engine, context.gate, context.clock)
+        self.candidates = Candidates(self._engine, context.gate, context.clock, holds=holds)
         self.statements = Statements(self._engine, context.gate, context.clock)
         self._files = SourceFiles(self._engine, context)
 
@@ -132,15 +134,18 @@ class MemoryAdapter(InFiles):
         tombstones: Iterable[tuple[str, UUID, Tombstone]],
         epoch: Callable[[], int],
         targets: Iterable[tuple[UUID, Target]] = (),
+        kept: Iterable[tuple[UUID, str]] = (),
     ) -> Replayed:
         """Put a copy in the place of the database, up to date; PostgreSQL is put back by its own means first."""
         gate = self._context.gate
         if copy is None:
-            return restoring.in_place(self._engine, gate, tombstones, epoch, targets)
+            return restoring.in_place(self._engine, gate, tombstones, epoch, targets, kept)
         if self._url.get_backend_name() != "sqlite":
             message = "put the PostgreSQL database back by its own means, then name no copy"
             raise InvalidRequest(message, field="copy")
-        return restoring.from_copy(Path(str(self._url.database)), copy, gate, tombstones, epoch, targets)
+        live, known = Path(str(self._url.database)), self._context.epoch
+        at = None if known is None else known(NAME)
+        return restoring.from_copy(live, copy, gate, tombstones, epoch, targets, kept, known=at)
 
     def close(self) -> None:
         """Give back connections."""

@@ -9,6 +9,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from adapters.memory.facts import raise_revision, revision, scope_of
+from adapters.memory.holding import HoldsOn, check_free
 from adapters.memory.selection import named_by
 from adapters.memory.tables import facts
 from orchestrator import Scope, Selector, SelectorKind
@@ -27,9 +28,14 @@ class Forgotten:
     outstanding: tuple[str, ...] = OUTSTANDING
 
 
-def forget(connection: sa.Connection, scope: Scope, key: str) -> Forgotten:
-    """Blank every version of a key; the revision rises only if one changed."""
+def forget(connection: sa.Connection, holds: HoldsOn, scope: Scope, key: str) -> Forgotten:
+    """Blank every version of a key; the revision rises only if one changed.
+
+    Raises `RuleRefused`, and changes nothing, where a hold covers any of them.
+    """
     condition = named_by(scope, Selector(kind=SelectorKind.KEY, value=key))
+    there = sa.select(facts.c.fact_id).distinct().where(condition, facts.c.state != "revoked")
+    check_free(holds(scope), connection.execute(there).scalars())
     changed = blank(connection, condition)
     rev = raise_revision(connection, {scope, *changed}) if changed else revision(connection, scope)
     return Forgotten(outcome="revoked" if changed else "nothing_found", versions=len(changed), revision=rev)

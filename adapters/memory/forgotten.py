@@ -1,12 +1,13 @@
 """Facts and chains of a restored source database that had been forgotten: they go before anybody reads.
 
-Principle: the gate tells it, asked of each record as if it were written now.
+Principles: the gate tells it, asked of each record as if it were written now. What a job has left because of a hold
+is not told by that job's tombstones: it stays until it is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
@@ -27,10 +28,12 @@ from adapters.memory.tables import KIND, fact_high_water, facts
 from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate, Scope, Write, fold
 
+Left: TypeAlias = Mapping[str, Collection[str]]
+"""The jobs that have left each item because of a hold."""
 _ID: Final = columns(id=int)
 
 
-def drop_facts(connection: sa.Connection, gate: Gate, base: int) -> int:
+def drop_facts(connection: sa.Connection, gate: Gate, base: int, left: Left) -> int:
     """Erase the facts that had been forgotten, and give how many those were; versions of others go on above `base`.
 
     A fact whose active version goes holds by another that said the same, as it did when its source was forgotten.
@@ -38,7 +41,7 @@ def drop_facts(connection: sa.Connection, gate: Gate, base: int) -> int:
     gone, active = set[Handle](), list[Found]()
     for part in in_parts(connection, sa.select(facts)):
         for row in part:
-            if row.state == "revoked" or is_forgotten(connection, gate, row, row.value):
+            if row.state == "revoked" or is_forgotten(connection, gate, row, row.value, left.get(row.fact_id, ())):
                 gone.add(handle_of(row))
                 active += [row] if row.active else []
     _keep_high_water(connection, gate, gone, base)
@@ -49,16 +52,17 @@ def drop_facts(connection: sa.Connection, gate: Gate, base: int) -> int:
     return len({(tenant, fact) for tenant, fact, _ in gone})
 
 
-def drop_chains(connection: sa.Connection, gate: Gate) -> int:
+def drop_chains(connection: sa.Connection, gate: Gate, left: Left) -> int:
     """Erase the chains that had been forgotten, and give how many those were."""
     m, t = memories.c, memory_tenants.c
     query = sa.select(memories, t.tenant, t.revoked).join(memory_tenants, t.memory_id == m.id).order_by(m.id)
-    gone = [
-        (row.id,)
-        for part in in_parts(connection, query)
-        for row in part
-        if row.revoked or _is_forgotten_chain(connection, gate, row)
-    ]
+    first, gone = dict[int, int](), list[tuple[int]]()
+    for part in in_parts(connection, query):
+        for row in part:
+            first[row.id] = first.get(row.supersedes, row.id)
+            but = left.get(str(first[row.id]), ())
+            if row.revoked or _is_forgotten_chain(connection, gate, row, but):
+                gone.append((row.id,))
     whole = look_up(connection, _ID, gone, _whole)
     for build in (_without_tenants, _without_memories):
         change(connection, _ID, [(row.id,) for row in whole], build)
@@ -66,14 +70,13 @@ def drop_chains(connection: sa.Connection, gate: Gate) -> int:
     return len({row.chain for row in whole})
 
 
-def _is_forgotten_chain(connection: sa.Connection, gate: Gate, row: Found) -> bool:
+def _is_forgotten_chain(connection: sa.Connection, gate: Gate, row: Found, but: Collection[str]) -> bool:
     at_level = scope_of(row.tenant, row.user_id, row.task_id)
     origin = origin_of(connection, at_level, row.source)
     confirmed = is_used(connection, confirmation(gate, at_level, row.source, None, fold(row.text)))
+    tombstones = LocalTombstones(connection, but)
     return any(
-        gate.decide(
-            Write(scope=scope, key=None, text=row.text, origin=origin, confirmed=confirmed), LocalTombstones(connection)
-        )
+        gate.decide(Write(scope=scope, key=None, text=row.text, origin=origin, confirmed=confirmed), tombstones)
         is not None
         for scope in _seen_from(row, at_level)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from adapters.memory.batch import Found
@@ -12,11 +14,14 @@ from adapters.memory.tombstones import LocalTombstones
 from orchestrator import Gate, Write
 
 
-def is_forgotten(connection: sa.Connection, gate: Gate, row: Found, text: str) -> bool:
-    """Tell whether the gate would refuse a text of the record's scope, key and source."""
+def is_forgotten(connection: sa.Connection, gate: Gate, row: Found, text: str, but: Collection[str] = ()) -> bool:
+    """Tell whether the gate would refuse a text of the record's scope, key and source.
+
+    `but` are the jobs whose tombstones do not count.
+    """
     scope = scope_of(row.tenant, row.user_id, row.project)
     said = confirmation(gate, scope, row.source, row.key)
     origin = origin_of(connection, scope, row.source)
     confirmed = is_used(connection, said)
     write = Write(scope=scope, key=row.key, text=text, origin=origin, confirmed=confirmed)
-    return gate.decide(write, LocalTombstones(connection)) is not None
+    return gate.decide(write, LocalTombstones(connection, but)) is not None

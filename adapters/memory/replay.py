@@ -6,12 +6,13 @@ chains go (`forgotten`, `keyed.restored`). What had been revoked when the copy w
 well: the job that hid it has erased it since.
 Positions, revisions and versions begin above all that were ever given: each epoch has a range of
 its own. A job that goes on knows up to where it reaches: what is told from now on is none of its.
+What it has left because of a hold stays, and goes when it is free.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -25,6 +26,7 @@ from adapters.memory.forgotten import drop_chains, drop_facts
 from adapters.memory.keyed.restored import drop_keyed
 from adapters.memory.tables import (
     fact_revisions,
+    revocation_left,
     revocation_targets,
     source_revocations,
     source_tombstones,
@@ -47,16 +49,20 @@ _JOB: Final = columns(job=str)
 _COUNT: Final = columns(job=str, targets=int)
 Marks: TypeAlias = Iterable[tuple[str, UUID, Tombstone]]
 Named: TypeAlias = Iterable[tuple[UUID, Target]]
+Kept: TypeAlias = Iterable[tuple[UUID, str]]
 
 
-def replay(connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int, targets: Named = ()) -> Replayed:
+def replay(
+    connection: sa.Connection, gate: Gate, tombstones: Marks, epoch: int, targets: Named = (), kept: Kept = ()
+) -> Replayed:
     """Merge tombstones, erase what they match, raise the numbers and enter the epoch.
 
     The tables of the chains are there. `targets` are what had been named to jobs that go on: backups are looked
-    through by them.
+    through by them. `kept` are the items that these jobs have left because of a hold.
     """
-    base, reach = epoch * RANGE, _merge(connection, tombstones)
-    erased = drop_facts(connection, gate, base) + drop_keyed(connection, gate) + drop_chains(connection, gate)
+    base, reach, left = epoch * RANGE, _merge(connection, tombstones), _leave_again(connection, kept)
+    erased = drop_facts(connection, gate, base, left) + drop_keyed(connection, gate, left)
+    erased += drop_chains(connection, gate, left)
     for statement in _NEXT_MEMORY[connection.dialect.name]:
         connection.exec_driver_sql(statement.format(base=base))
     erased += drop_orphans(connection)
@@ -77,6 +83,16 @@ def _merge(connection: sa.Connection, tombstones: Marks) -> Mapping[tuple[str, s
         for tenant, _, _, _, job, cut_off in rows:
             reach[tenant, job] = max(reach.get((tenant, job), 0), cut_off)
     return reach
+
+
+def _leave_again(connection: sa.Connection, kept: Kept) -> Mapping[str, Collection[str]]:
+    """Write what jobs have left because of a hold, where the copy lacks it; give the jobs of each item."""
+    rows = [(str(job), item) for job, item in kept]
+    insert_new(connection, revocation_left, rows)
+    left = defaultdict[str, set[str]](set)
+    for job, item in rows:
+        left[item].add(job)
+    return left
 
 
 def _name_again(connection: sa.Connection, targets: Named) -> None:

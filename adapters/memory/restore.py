@@ -13,14 +13,14 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import sqlalchemy as sa
 
 from adapters.memory import sqlite
 from adapters.memory.chains.schema import bring_up_shared
 from adapters.memory.engine import BUSY_MS, checkpoint, open_engine, translated, writing
-from adapters.memory.replay import Marks, Named, replay
+from adapters.memory.replay import Kept, Marks, Named, replay
 from adapters.memory.tables import source_epoch
 from orchestrator import Gate, InvalidRequest, Permanent, Replayed, StoreLocked, sqlite_files
 
@@ -29,19 +29,32 @@ NextEpoch: TypeAlias = Callable[[], int]
 """Begins a new epoch in the control database and gives it: until it stands here, too, nothing is served."""
 
 
-def in_place(engine: sa.Engine, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
+def in_place(
+    engine: sa.Engine, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named, kept: Kept
+) -> Replayed:
     """Bring a database up to date that was put back by its own means; raises `SchemaError` for unknown chains."""
     begun = epoch()
     with writing(engine, [], any_epoch=True) as connection:
         bring_up_shared(connection)
-        found = replay(connection, gate, tombstones, begun, targets)
+        found = replay(connection, gate, tombstones, begun, targets, kept)
     checkpoint(engine)
     return found
 
 
-def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: NextEpoch, targets: Named) -> Replayed:
+def from_copy(
+    live: Path,
+    copy: Path,
+    gate: Gate,
+    tombstones: Marks,
+    epoch: NextEpoch,
+    targets: Named,
+    kept: Kept,
+    *,
+    known: int | None,
+) -> Replayed:
     """Bring a copy of a SQLite file up to date and put it in the place of the live one.
 
+    `known` is the epoch of the control database, before it begins the next one; None where there is none.
     Raises `InvalidRequest` for what is no sound copy, `Permanent` for a live file that is damaged, and `Transient`
     where that one cannot be written now, or another restore is under way.
     """
@@ -50,12 +63,12 @@ def from_copy(live: Path, copy: Path, gate: Gate, tombstones: Marks, epoch: Next
         _take(copy, prepared)
         with _opened(prepared) as engine:
             of_copy = _epoch_of(engine)
-            begun = epoch()
-            if of_copy >= begun:
+            if known is not None and of_copy > known:
                 message = "the copy is of a later epoch than the control database knows: restore that one first"
                 raise InvalidRequest(message, field="copy")
+            begun = epoch()
             with writing(engine, []) as connection:
-                found = replay(connection, gate, tombstones, begun, targets)
+                found = replay(connection, gate, tombstones, begun, targets, kept)
         sqlite_files.scrub(prepared, wait_ms=BUSY_MS)
         _put(prepared, live)
     return found

@@ -13,6 +13,7 @@ from adapters.memory import facts, sources
 from adapters.memory.engine import checkpoint, reading, writing
 from adapters.memory.facts import Fact
 from adapters.memory.forget import Forgotten, forget
+from adapters.memory.holding import HoldsOn, nobody_holds
 from adapters.memory.refused import counted
 from adapters.memory.sources import SourceKind
 from adapters.memory.versions import check_version
@@ -27,9 +28,9 @@ class MemoryStore:
     `refused` counts what the gate refused in this process, by code.
     """
 
-    def __init__(self, engine: sa.Engine, gate: Gate, clock: Clock) -> None:
+    def __init__(self, engine: sa.Engine, gate: Gate, clock: Clock, holds: HoldsOn = nobody_holds) -> None:
         """Bind the store to its database."""
-        self._engine, self._gate, self._clock = engine, gate, clock
+        self._engine, self._gate, self._clock, self._holds = engine, gate, clock, holds
         self.refused: Counter[Refusal] = Counter()
 
     def register_source(
@@ -146,9 +147,10 @@ class MemoryStore:
     def forget(self, scope: Scope, key: str) -> Forgotten:
         """Revoke every version of a key here; a scope without a project means every project.
 
-        It sets no tombstones and reaches no copies: a deletion job does.
+        It sets no tombstones and reaches no copies: a deletion job does. Raises `RuleRefused` while a legal hold
+        covers any of them: a deletion job waits until it is released.
         """
         with writing(self._engine, [scope.tenant]) as connection:
-            answer = forget(connection, scope, key)
+            answer = forget(connection, self._holds, scope, key)
         checkpoint(self._engine)
         return answer

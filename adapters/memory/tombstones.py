@@ -22,11 +22,11 @@ _JOB: Final = columns(job=str)
 
 
 class LocalTombstones:
-    """The tombstones that one open transaction sees."""
+    """The tombstones that one open transaction sees, but for those of some jobs."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        """Bind to a transaction."""
-        self._connection = connection
+    def __init__(self, connection: sa.Connection, but: Collection[str] = ()) -> None:
+        """Bind to a transaction; `but` are the jobs whose tombstones do not count."""
+        self._connection, self._but = connection, but
 
     def key_ids(self, tenant: str) -> Collection[str]:
         """Name every key under which the tenant has tombstones."""
@@ -40,8 +40,9 @@ class LocalTombstones:
     def matching(self, tenant: str, macs: Collection[str]) -> Iterable[Tombstone]:
         """Give the tenant's tombstones with one of these macs."""
         t, wanted = source_tombstones.c, iter(macs)
+        counts = t.job.not_in(self._but) if self._but else sa.true()
         while chunk := list(islice(wanted, _CHUNK)):
-            query = sa.select(t.kind, t.key_id, t.mac, t.cut_off).where(t.tenant == tenant, t.mac.in_(chunk))
+            query = sa.select(t.kind, t.key_id, t.mac, t.cut_off).where(t.tenant == tenant, t.mac.in_(chunk), counts)
             yield from map(_tombstone, self._connection.execute(query))
 
 

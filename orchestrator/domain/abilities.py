@@ -59,11 +59,13 @@ class RestorableSource(Protocol):
         tombstones: Iterable[tuple[str, UUID, Tombstone]],
         epoch: Callable[[], int],
         targets: Iterable[tuple[UUID, Target]] = (),
+        kept: Iterable[tuple[UUID, str]] = (),
     ) -> Replayed:
         """Put a copy in the place of what is there, as one step that other processes see; None: it is there already.
 
         `epoch` begins the next one and gives it: it is called when the copy was found to be sound.
-        `tombstones` are read after that, and `targets`: what the source had named to jobs that go on.
+        `tombstones` are read after that, and `targets`: what the source had named to jobs that go on. `kept` are the
+        items that such a job has left because of a hold: its tombstones do not take them, and it takes them later.
 
         Before anybody can read it, all tombstones (each with its tenant and job) are merged, every
         record that one of them matches is erased with what was made from it, positions and

@@ -120,6 +120,7 @@ class Refusal(Code):
     ALREADY_BEGUN = "already_begun", "The erasure has begun, so it cannot be cancelled any more."
     JOB_ENDED = "job_ended", "The job has ended; nothing of it can be changed."
     SOURCE_NOT_REVOKED = "source_not_revoked", "A source that has not revoked still hands the data out."
+    HELD = "held", "A legal hold covers it: nothing of it is erased before the hold is released."
     HOLD_RELEASED = "hold_released", "The hold has been released already."
 
 

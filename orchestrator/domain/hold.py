@@ -53,6 +53,18 @@ class HoldView:
         return "placing" if self.in_force_at is None else "in_force"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holds:
+    """The holds that stand on a subject now: on all of its data, or on records by their store's own ids."""
+
+    everything: bool = False
+    items: frozenset[str] = frozenset()
+
+    def cover(self, item: str) -> bool:
+        """Tell whether a record may not be changed."""
+        return self.everything or item in self.items
+
+
 def covered(target: Target, items: Collection[str]) -> str | None:
     """Give the held item that a target is, or was made from; None where no hold covers it."""
     if target.id in items:

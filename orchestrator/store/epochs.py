@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from orchestrator.domain.contract import Target, Tombstone, TombstoneKind
 from orchestrator.domain.states import JobState
+from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk
 from orchestrator.store import tables as t
 
 FIRST: Final = 1
 _PART: Final = 2_000
-_s, _t, _g, _j = t.sources.c, t.tombstones.c, t.targets.c, t.jobs.c
+_s, _t, _g, _j, _u = t.sources.c, t.tombstones.c, t.targets.c, t.jobs.c, t.units.c
 
 
 def of(connection: sa.Connection, adapter: str) -> int:
@@ -61,6 +62,13 @@ def targets(connection: sa.Connection, adapter: str) -> Iterator[tuple[UUID, Tar
         for part in found.partitions(_PART):
             for row in part:
                 yield UUID(row.job_id), Target(kind=row.kind, id=row.handle, version=row.version)
+
+
+def kept(connection: sa.Connection, adapter: str) -> list[tuple[UUID, str]]:
+    """Give each item that a job has left because of a hold and has still to revoke."""
+    waits = (_u.adapter == adapter) & (_u.phase == Phase.REVOKE.value) & (_u.status != t.DONE)
+    query = sa.select(_u.job_id, _u.item_ref).where(waits, _u.item_ref.is_not(None)).order_by(_u.job_id, _u.item_ref)
+    return [(UUID(job), item) for job, item in connection.execute(query)]
 
 
 def note(connection: sa.Connection, copy: str, *, tombstones: int, erased: int, began: int, ended: int) -> None:

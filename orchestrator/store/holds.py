@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from orchestrator.domain.codes import ErrorCode, Refusal
 from orchestrator.domain.errors import HoldNotFound, RuleRefused
-from orchestrator.domain.hold import HoldView, NewHold
+from orchestrator.domain.hold import Holds, HoldView, NewHold
 from orchestrator.domain.job import Purpose
 from orchestrator.domain.unit import Phase
 from orchestrator.store import bulk
@@ -92,6 +92,13 @@ def enforce(connection: sa.Connection, now_us: int) -> list[str]:
 def active(connection: sa.Connection, jobs: Sequence[str]) -> list[tuple[str, str | None]]:
     """Give for each of these jobs the items under a hold, or None where its whole subject is."""
     return [(row.id, row.item_ref) for row in connection.execute(_OF_JOBS, {"ids": jobs})]
+
+
+def of_subject(connection: sa.Connection, tenant: str, subject_ref: str) -> Holds:
+    """Give the holds that stand on a subject, those that are not in force yet among them."""
+    stand = (_h.tenant == tenant) & (_h.subject_ref == subject_ref) & _h.released_at_us.is_(None)
+    items = set(connection.execute(sa.select(_h.item_ref).where(stand)).scalars())
+    return Holds(everything=None in items, items=frozenset(item for item in items if item is not None))
 
 
 def listed(

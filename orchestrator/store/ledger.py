@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from orchestrator.domain.codes import CrashPoint
 from orchestrator.domain.contract import Role, Scrubbed, Target, Tombstone
-from orchestrator.domain.hold import HoldView, NewHold
+from orchestrator.domain.hold import Holds, HoldView, NewHold
 from orchestrator.domain.job import JobView, NewJob, ReceiptView, Waiver
 from orchestrator.domain.ports import Budgets, Clock, Committed, Crash, Swept, Wanted
 from orchestrator.domain.retry import is_outage
@@ -218,6 +218,11 @@ class SqlLedger:
         with self.engine.begin() as connection:
             yield from epochs.targets(connection, source)
 
+    def kept_by(self, source: str) -> Iterator[tuple[UUID, str]]:
+        """Give what jobs have left in a source because of a hold and not revoked yet."""
+        with self.engine.begin() as connection:
+            yield from epochs.kept(connection, source)
+
     def unknown_jobs(self, ids: Collection[UUID]) -> frozenset[UUID]:
         """Name those of these ids that are of no job."""
         with self.engine.begin() as connection:
@@ -233,6 +238,11 @@ class SqlLedger:
         """Write holds, all or none: no unit that they cover is claimed from then on."""
         with self.engine.begin() as connection:
             holds.place(connection, new)
+
+    def holds_on(self, tenant: str, subject_ref: str) -> Holds:
+        """Give the holds that stand on a subject now."""
+        with self.engine.begin() as connection:
+            return holds.of_subject(connection, tenant, subject_ref)
 
     def release(self, hold: str, *, by_ref: str, tenant: str | None = None) -> None:
         """Lift a hold."""

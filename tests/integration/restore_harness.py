@@ -55,9 +55,12 @@ class Snapshots:
         ledger = self.made.control.ledger
         begin = partial(ledger.raise_epoch, "memory")
         if self.is_file:
-            return self.made.memory.restore(self.folder / name, ledger.tombstones(), begin, ledger.targets_of("memory"))
-        self.by_hand(name)
-        return self.made.memory.restore(None, ledger.tombstones(), begin, ledger.targets_of("memory"))
+            copy = self.folder / name
+        else:
+            copy = None
+            self.by_hand(name)
+        named, kept = ledger.targets_of("memory"), ledger.kept_by("memory")
+        return self.made.memory.restore(copy, ledger.tombstones(), begin, named, kept)
 
     def by_hand(self, name: str) -> None:
         """Put the copy in its place as somebody does who knows nothing of epochs and tombstones."""

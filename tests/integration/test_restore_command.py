@@ -50,6 +50,21 @@ def test_copy_that_is_none_is_refused_and_nothing_has_changed(snapshots: Snapsho
     assert recalled(made)
 
 
+@pytest.mark.parametrize("deployment", ["sqlite"], indirect=True)
+def test_copy_of_a_later_epoch_is_refused_and_nothing_has_changed(snapshots: Snapshots) -> None:
+    """It knows of a time that the control database has lost: that one is put back first."""
+    made, file = snapshots.made, snapshots.folder / "later"
+    assert snapshots.is_file
+    snapshots.take("later")
+    with closing(sqlite3.connect(file)) as copy:
+        copy.execute("UPDATE source_epoch SET epoch = 2")
+        copy.commit()
+    with pytest.raises(InvalidRequest, match="later epoch"):
+        made.memory.restore(file, [], partial(made.control.ledger.raise_epoch, "memory"))
+    assert made.control.ledger.epoch("memory") == 1
+    assert recalled(made), "the source serves as before"
+
+
 def test_command_tells_what_it_has_done_and_asks_before_it_does(snapshots: Snapshots) -> None:
     made = snapshots.made
     snapshots.take("copy")

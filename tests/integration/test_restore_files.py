@@ -42,7 +42,7 @@ import os, pathlib, sys
 from adapters.memory.restore import from_copy
 from orchestrator import Gate, Keyring
 live, copy = map(pathlib.Path, sys.argv[1:])
-from_copy(live, copy, Gate(Keyring.create()), [], lambda: os._exit(9), [])
+from_copy(live, copy, Gate(Keyring.create()), [], lambda: os._exit(9), [], [], known=None)
 """
 
 
@@ -59,7 +59,7 @@ class Shelf:
         return closing(MemoryAdapter(self.context, url="sqlite:///memory.db"))
 
     def restore(self, epoch: int = 2) -> None:
-        from_copy(self.live, self.copy, self.context.gate, self.marks, lambda: epoch, [])
+        from_copy(self.live, self.copy, self.context.gate, self.marks, lambda: epoch, [], [], known=None)
 
     def facts(self) -> dict[str, str]:
         with self.opened() as memory:
@@ -111,7 +111,7 @@ def test_second_restore_waits_for_the_one_that_is_under_way(shelf: Shelf) -> Non
             shelf.restore(3)
         return 2
 
-    from_copy(shelf.live, shelf.copy, shelf.context.gate, shelf.marks, meanwhile, [])
+    from_copy(shelf.live, shelf.copy, shelf.context.gate, shelf.marks, meanwhile, [], [], known=None)
     assert shelf.facts() == {"seat": "aisle"}
     shelf.restore(3)
     assert shelf.facts() == {"seat": "aisle"}
@@ -134,7 +134,7 @@ def test_copy_that_is_refused_leaves_nothing_beside_the_database(shelf: Shelf, w
         return 2
 
     with pytest.raises(InvalidRequest):
-        from_copy(shelf.live, shelf.copy, shelf.context.gate, shelf.marks, begin, [])
+        from_copy(shelf.live, shelf.copy, shelf.context.gate, shelf.marks, begin, [], [], known=None)
     assert begun == [], "no epoch begins for a copy that cannot be put back"
     assert [path.name for path in shelf.live.parent.iterdir() if path.is_dir()] == []
     assert shelf.facts() == {"seat": "aisle"}

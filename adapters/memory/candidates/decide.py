@@ -15,6 +15,7 @@ from adapters.memory.candidates.candidate import CONFIRMATION, Candidate, Candid
 from adapters.memory.candidates.errors import CandidateClosed, NotConfirmed, RuleDeclined
 from adapters.memory.confirmation import said_in
 from adapters.memory.gate import pass_gate
+from adapters.memory.holding import HoldsOn, check_free
 from adapters.memory.tables import fact_candidates
 from orchestrator import Gate, InvalidRequest, Scope
 
@@ -59,13 +60,14 @@ def accept(
     return version
 
 
-def reject(connection: sa.Connection, scope: Scope, candidate: str, *, now: float) -> None:
+def reject(connection: sa.Connection, holds: HoldsOn, scope: Scope, candidate: str, *, now: float) -> None:
     """Blank a candidate for good; one that was rejected before stays so."""
     found = read(connection, scope, candidate, now)
     if found.state is CandidateState.REJECTED:
         return
     if found.state not in {CandidateState.PENDING, CandidateState.EXPIRED}:
         raise CandidateClosed(state=found.state)
+    check_free(holds(scope), [found.id])
     _close(connection, scope, found, CandidateState.REJECTED, now)
 
 

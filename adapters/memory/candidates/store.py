@@ -25,6 +25,7 @@ from adapters.memory.candidates.candidate import (
 from adapters.memory.candidates.decide import accept, check_decision, reject
 from adapters.memory.candidates.propose import propose
 from adapters.memory.engine import checkpoint, reading, writing
+from adapters.memory.holding import HoldsOn, nobody_holds
 from adapters.memory.refused import counted
 from adapters.memory.tables import fact_candidates
 from adapters.memory.versions import check_version
@@ -42,19 +43,28 @@ class Candidates:
     candidate may be accepted by, by name. `refused` counts what the gate refused in this process, by code.
     """
 
-    def __init__(self, engine: sa.Engine, gate: Gate, clock: Clock, rules: Mapping[str, Rule] = _NO_RULES) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        gate: Gate,
+        clock: Clock,
+        rules: Mapping[str, Rule] = _NO_RULES,
+        *,
+        holds: HoldsOn = nobody_holds,
+    ) -> None:
         """Bind it to a source database."""
         for name in rules:
             check_name("rule", name)
         if CONFIRMATION in rules:
             message = f"a rule cannot be called {CONFIRMATION}"
             raise InvalidRequest(message, field="rule")
-        self._engine, self._gate, self._clock, self._rules = engine, gate, clock, dict(rules)
+        self._engine, self._gate, self._clock, self._holds = engine, gate, clock, holds
+        self._rules = dict(rules)
         self.refused: Counter[Refusal] = Counter()
 
     def under(self, rules: Mapping[str, Rule]) -> Candidates:
         """Give the same candidates with other rules."""
-        return Candidates(self._engine, self._gate, self._clock, rules)
+        return Candidates(self._engine, self._gate, self._clock, rules, holds=self._holds)
 
     def propose(
         self, scope: Scope, key: str, value: str, source: str, *, proposed_by: str, expires: float = math.inf
@@ -130,10 +140,11 @@ class Candidates:
     def reject(self, scope: Scope, candidate: str) -> None:
         """Blank a candidate, and remember that it was rejected; again changes nothing.
 
-        Raises `CandidateUnknown`, and `CandidateClosed` for one that was accepted or forgotten.
+        Raises `CandidateUnknown`, `CandidateClosed` for one that was accepted or forgotten, and `RuleRefused` while a
+        legal hold covers it.
         """
         with writing(self._engine, [scope.tenant]) as connection:
-            reject(connection, scope, candidate, now=self._now())
+            reject(connection, self._holds, scope, candidate, now=self._now())
         checkpoint(self._engine)
 
     def _now(self) -> float:
