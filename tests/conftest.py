@@ -21,11 +21,21 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+MASK = os.umask(0)
+os.umask(MASK)
+
+
 @pytest.fixture(autouse=True)
 def process_as_it_was() -> Iterator[None]:
-    """Take back what a command that ran in this process has set for all of it: where log lines go, and the umask."""
-    mask = os.umask(0)
-    os.umask(mask)
+    """Take back what a command that ran in this process has set for all of it: where log lines go, and the umask.
+
+    Before the test as well: fixtures of a module come before this one, and run commands, too.
+    """
+    _take_back()
     yield
-    os.umask(mask)
+    _take_back()
+
+
+def _take_back() -> None:
+    os.umask(MASK)
     structlog.reset_defaults()
