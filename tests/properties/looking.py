@@ -8,15 +8,20 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import redis
 
 from orchestrator import Scope, Target
 from tests.integration.five_stores import Five
-from tests.properties.told import Telling
 
-_TEXTS = ("SELECT value FROM facts", "SELECT text FROM drafts")
+if TYPE_CHECKING:
+    from tests.properties.told import Telling
+
+Piece: TypeAlias = tuple[str, str, str]
+"""Where a token lies: the store, or the copy by its handle; the handle there; the token."""
+SOURCE: Final = ("memory", "drafts")  # one file: what is put back brings both back
+_TEXTS = ("SELECT fact_id || '@' || version, value FROM facts", "SELECT handle, text FROM drafts")
 _TOKEN = re.compile(r"P\d{6}")
 
 
@@ -27,13 +32,14 @@ class Look:
         self._five, self._server, self._vectors = five, server, vectors
         self._folder = five.control.settings.state_dir
 
-    def lies(self) -> dict[str, set[str]]:
-        """Give for each store, and for each copy by its handle, the tokens that lie in it."""
-        found = dict(zip(("memory", "drafts"), map(_tokens, rows(self._folder / "memory.db", *_TEXTS)), strict=True))
-        found["vector"] = {self._vectors[vector] for _, vector in self._points()}
-        found["cache"] = _tokens((answer,) for answer in self._answers())
+    def pieces(self) -> set[Piece]:
+        """Give where which tokens lie, in all stores and copies."""
+        source = zip(SOURCE, rows(self._folder / "memory.db", *_TEXTS), strict=True)
+        found = {(store, *piece) for store, texts in source for piece in _tokens(texts)}
+        found |= {("vector", id_, self._vectors[vector]) for id_, vector in self._points()}
+        found |= {("cache", *piece) for piece in _tokens(self._answers())}
         for file in self.copies():
-            found[file.stem] = set[str]().union(*map(_tokens, rows(file, *_TEXTS)))
+            found |= {(file.stem, *piece) for texts in rows(file, *_TEXTS) for piece in _tokens(texts)}
         return found
 
     def copies(self) -> list[Path]:
@@ -43,6 +49,11 @@ class Look:
         """Name the jobs for which the source says that it has revoked."""
         (revoked,) = rows(self._folder / "memory.db", "SELECT job FROM source_revocations")
         return {job for (job,) in revoked}
+
+    def left(self) -> set[tuple[str, str]]:
+        """Give job and fact of what the source says that it has left because of a hold."""
+        (left,) = rows(self._folder / "memory.db", "SELECT job, fact_id FROM revocation_left")
+        return set(left)
 
     def records(self) -> set[Target]:
         """Name the facts that lie in the source, whether anybody may read them or not."""
@@ -68,12 +79,13 @@ class Look:
         (points,) = rows(self._folder / "vectors.db", "SELECT id, vector FROM vector_points")
         return points
 
-    def _answers(self) -> Iterator[str]:
+    def _answers(self) -> Iterator[tuple[str, str]]:
         keys = [key for key in self._server.scan_iter(count=1000) if b":a:" in key]
         with self._server.pipeline(transaction=False) as pipeline:
             for key in keys:
                 pipeline.hget(key, "answer")
-            yield from (answer.decode() for answer in pipeline.execute() if answer is not None)
+            answers = zip(keys, pipeline.execute(), strict=True)
+        yield from ((key.decode(), answer.decode()) for key, answer in answers if answer is not None)
 
 
 def packed(vector: list[float]) -> bytes:
@@ -96,5 +108,5 @@ def _rows(database: sqlite3.Connection, query: str) -> list[Any]:
         return []
 
 
-def _tokens(texts: Iterable[tuple[str]]) -> set[str]:
-    return {token for (text,) in texts for token in _TOKEN.findall(text)}
+def _tokens(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    yield from ((handle, token) for handle, text in texts for token in _TOKEN.findall(text))

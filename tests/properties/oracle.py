@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection
+
 from orchestrator import Scope, SelectorKind
 from orchestrator.domain.states import JobState
+from tests.properties.looking import Piece
 from tests.properties.told import Job, Telling
 from tests.properties.world import ENDED, PEOPLE, World
 
-SOURCE = ("memory", "drafts")  # one file: what is put back brings both back
-
 
 def notice(world: World) -> None:
-    """Note for which jobs the source has revoked in this step, which is over now."""
-    there = world.look.revoked()
+    """Note for which jobs the source has revoked in this step, which is over now, and what a hold has let it leave."""
+    there, left, now = world.look.revoked(), defaultdict[str, set[str]](set), world.five.clock.now()
+    for of, item in world.look.left():
+        left[of].add(item)
     for job in world.told.jobs.values():
+        leaves = frozenset(left[job.id])
         if job.revoked_at is None and job.id in there:
-            world.told.revoke(job, world.lay, world.five.clock.now())
+            world.told.revoke(job, world.lay, leaves, now)
+            assert leaves <= world.held_once, "a fact is left that no hold has covered"
             world.counted["revoked: several" if len(job.taken) > 1 else "revoked: one or none"] += 1
+            world.counted["hold: a job leaves"] += bool(leaves)
+        elif job.left - leaves:
+            world.told.free(job, leaves, world.lay, now)
+            world.counted["hold: a job takes what is free"] += 1
     world.told.step += 1
     world.lay = world.look.records()
 
 
-def nothing_is_left(world: World) -> None:
+def holds_keep(world: World, pieces: Collection[Piece]) -> None:
+    """P3: what a hold in force covers stays where it is, and so does whatever was made from it."""
+    in_force = world.in_force() if world.told.holds else set()
+    for hold in world.told.holds:
+        tokens = {telling.token for telling in world.told.tellings if hold.covers(telling)}
+        lie = {piece for piece in pieces if piece[2] in tokens}
+        lost = sorted(hold.kept - lie)
+        assert not lost, f"P3: {lost} is gone under a hold on {hold.item or 'a subject'}"
+        if hold.id in in_force:
+            world.counted["hold: in force"] += not hold.in_force
+            hold.in_force, hold.kept = True, lie
+
+
+def nothing_is_left(world: World, pieces: Collection[Piece]) -> None:
     """P1 and P2: of what a verified job has forgotten, nothing lies in any store but in copies that it names."""
-    lies, states, told = world.look.lies(), world.states(), world.open_windows()
+    lies, states, told = defaultdict[str, set[str]](set), world.states(), world.open_windows()
+    for place, _, token in pieces:
+        lies[place].add(token)
     for job in world.told.jobs.values():
         if states[job.id] not in ENDED:
             continue
+        assert not job.left, f"P1: job {job.selector} is {states[job.id]} and has left something"
         windows = {copy for of, copy in told if of == job.id}
         if windows:
             world.counted["verified with a window"] += 1

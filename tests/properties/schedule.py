@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 from adapters.backup import Policy
 from orchestrator import Scope, Selector, SelectorKind
 from orchestrator.domain.codes import CrashPoint
-from orchestrator.domain.states import JobState
 from orchestrator.service import run_batch as running
 from tests.integration.five_stores import STORES
 from tests.properties import oracle
+from tests.properties.ending import finish
 from tests.properties.told import Source
 from tests.properties.world import ENDED, PEOPLE, Worker, World
 from tests.properties.writers import KINDS, QUIET, Stray, Writer
@@ -34,6 +34,9 @@ STEPS: Final = {
     "restore": 3,
     "read": 2,
     "write": 7,
+    "hold": 4,
+    "release": 2,
+    "forget": 1,
 }
 """Each step by the name of its method, and how often it is drawn."""
 CHOICES: Final = 12
@@ -66,7 +69,7 @@ class Schedule:
         for name, n, m in steps:
             getattr(self, name)(n, m)
             self.look()
-        self._finish()
+        finish(self)
 
     def look(self) -> None:
         """Look at what lies in the stores, and at what readers get from them."""
@@ -75,7 +78,9 @@ class Schedule:
 
     def _look_inside(self) -> None:
         oracle.notice(self.world)
-        oracle.nothing_is_left(self.world)
+        pieces = self.world.look.pieces()
+        oracle.holds_keep(self.world, pieces)
+        oracle.nothing_is_left(self.world, pieces)
 
     def _begin(self, policies: int, n: int, m: int) -> None:
         """Everybody tells something, a writer of each kind holds the same of it, and somebody asks for it to go."""
@@ -125,6 +130,28 @@ class Schedule:
         value = {SelectorKind.KEY: telling.key, SelectorKind.SOURCE: telling.source.name}.get(kind)
         scope = telling.scope if m % 2 else Scope(tenant=telling.scope.tenant, user=telling.scope.user)
         self.world.ask(scope, Selector(kind=kind, value=value))
+
+    def hold(self, n: int, m: int) -> None:
+        """Place a hold on all that somebody has told, or on one fact; often nothing runs that it would wait for."""
+        tellings, holds = self.world.told.tellings, self.world.told.holds
+        if len(holds) >= _MOST // 3:
+            return
+        telling = tellings[n % len(tellings)]
+        self.world.hold(telling.scope, telling.record.id if m % 4 else None)
+        if m % 3:
+            self.world.pass_time(timedelta(0))
+
+    def release(self, n: int, _m: int) -> None:
+        """Release a hold."""
+        if holds := self.world.told.holds:
+            self.world.release(holds[n % len(holds)])
+
+    def forget(self, n: int, m: int) -> None:
+        """Have something that is held forgotten by hand."""
+        told = self.world.told
+        here = [t for t in told.tellings if t.there and t.active and not told.forgotten_by(t) and told.holds_on(t)]
+        if here:
+            self.world.forget_held(here[n % len(here)], everywhere=bool(m % 2))
 
     # What processes do
 
@@ -178,11 +205,12 @@ class Schedule:
     def work_off(self, _n: int, m: int) -> None:
         """Work off all that is due, and all that waits for quiet time; or let writers come that have until then."""
         self.world.counted["work off"] += 1
-        self._work_off(QUIET + SECOND if m % 2 else SECOND)
+        self.work_off_all(QUIET + SECOND if m % 2 else SECOND)
         for writer in self._urgent():
             self._let_write(writer)
 
-    def _work_off(self, pause: timedelta) -> int:
+    def work_off_all(self, pause: timedelta) -> int:
+        """Work off all that is due, twice, and pass some time after each; give how many units were claimed."""
         claimed = 0
         for _ in range(2):
             while due := self.world.due():
@@ -192,6 +220,7 @@ class Schedule:
                 if not some:
                     break
             self.world.pass_time(pause)
+            self._look_inside()
         return claimed
 
     # What time does
@@ -239,11 +268,12 @@ class Schedule:
 
     def _let_write(self, writer: Writer) -> None:
         self.world.writers.remove(writer)
-        self._write(writer)
+        self.write_late(writer)
 
-    def _write(self, writer: Writer) -> None:
+    def write_late(self, writer: Writer) -> None:
+        """Let a writer store what it holds, if anything is promised of that."""
         world, kind = self.world, type(writer).__name__.lower()
-        jobs = world.told.forgotten_by(writer.telling)
+        jobs = world.told.refused_by(writer.telling)
         if not writer.is_promised(jobs):
             world.counted[f"write: {kind}: of which nothing is promised"] += 1
             writer.end()
@@ -255,34 +285,10 @@ class Schedule:
 
     # The end
 
-    def _finish(self) -> None:
-        """Let crashes stop: every job ends, or waits for a window or a person; late writers come when all is over."""
+    def stop(self) -> None:
+        """Let both workers die, as the last that crash."""
         for worker in self.workers:
             self._die(worker)
-        self._settle()
-        self.world.look_for_expired()
-        self._settle()
-        self.world.counted.update(f"in the end: {parked}" for parked in self._parked())
-        while self.world.writers:
-            self._write(self.world.writers.pop())
-            self.look()
-        self.world.lapse()
-        for job in self.world.told.jobs:
-            if self.world.five.view(job).parked:
-                self.world.ledger.retry(job)
-        self._settle()
-        assert self._parked() == [], "P4: after a retry"
-        states = self.world.states().values()
-        assert set(states) <= {JobState.COMPLETED}, "P4: not ended"
-        self.world.counted["in the end: completed"] += len(states)
-
-    def _settle(self) -> None:
-        while self._work_off(timedelta(minutes=16)):
-            pass
-
-    def _parked(self) -> list[str]:
-        views = [self.world.five.view(job) for job in self.world.told.jobs]
-        return [f"{' '.join(parked)}, {view.last_error}" for view in views for parked in view.parked]
 
     @staticmethod
     def _die(worker: Worker) -> None:

@@ -40,6 +40,9 @@ OCCURS = (
     *(f"write: {kind}: refused after verified" for kind in ("indexer", "filler", "extractor", "summary")),
     *("write: resumer: refused after verified", "write: runner: refused after verified"),
     *("write: straypoint: kept", "write: strayanswer: kept", "write: straydraft: kept"),
+    *("hold: a subject", "hold: a record", "hold: in force", "hold: a job leaves", "hold: a job takes what is free"),
+    *("hold: kept through a restore", "hold: refuses to forget by hand", "hold: released"),
+    "hold: what waited has ended",
     *("kept in vector", "kept in cache", "kept in drafts", "in the end: completed"),
 )
 """What every run is to come to, by the beginning of its name: what did not occur was not tried."""

@@ -34,7 +34,8 @@ def tell(five: Five, text: str, source: str, expires: float = math.inf, who: Sco
 def put_back(five: Five, copy: Copy) -> None:
     ledger = five.control.ledger
     file = five.control.settings.state_dir / "backups" / copy.file
-    five.memory.restore(file, ledger.tombstones(), partial(ledger.raise_epoch, "memory"), ledger.targets_of("memory"))
+    begin, targets = partial(ledger.raise_epoch, "memory"), ledger.targets_of("memory")
+    five.memory.restore(file, ledger.tombstones(), begin, targets, ledger.kept_by("memory"))
 
 
 def known(five: Five) -> list[str]:

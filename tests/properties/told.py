@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from orchestrator import Scope, Selector, SelectorKind, Target
+from tests.properties.looking import Piece
 
 
 @dataclass(kw_only=True, eq=False)
@@ -52,13 +53,17 @@ class Source:
 
 @dataclass(kw_only=True, eq=False)
 class Job:
-    """`revoked_at` is the step in which the source has revoked, `taken` what lay there then and is named by it."""
+    """`revoked_at` is the step in which the source has revoked, `taken` what lay there then and is named by it.
+
+    `left` are the facts, by id, that it has left because of a hold and not taken since.
+    """
 
     id: str
     scope: Scope
     selector: Selector
     revoked_at: int | None = None
     taken: frozenset[Telling] = frozenset()
+    left: frozenset[str] = frozenset()
 
     def names(self, scope: Scope, key: str, source: Source) -> bool:
         """Tell whether a telling of that kind is what was asked for, whenever it was told."""
@@ -80,8 +85,31 @@ class Job:
         """Tell whether a telling is forgotten by this job, by what the source has revoked or would have."""
         if self.revoked_at is None:
             return False
-        before = telling.at < self.revoked_at
+        before = telling.at < self.revoked_at and telling.record.id not in self.left
         return telling in self.taken or (before and self.names(telling.scope, telling.key, telling.source))
+
+    def has_left(self, telling: Telling) -> bool:
+        """Tell whether it has left a telling because of a hold, and what its source says is not learned again."""
+        named = self.revoked_at is not None and self.names(telling.scope, telling.key, telling.source)
+        return named and telling.record.id in self.left
+
+
+@dataclass(kw_only=True, eq=False)
+class Hold:
+    """A legal hold that was placed and not released: on all of a user's data, or on one fact by its id.
+
+    `kept` is all that it covers and that was seen anywhere since it is in force.
+    """
+
+    id: str
+    scope: Scope
+    item: str | None
+    in_force: bool = False
+    kept: set[Piece] = field(default_factory=set)
+
+    def covers(self, telling: Telling) -> bool:
+        mine = (telling.scope.tenant, telling.scope.user) == (self.scope.tenant, self.scope.user)
+        return mine and self.item in {None, telling.record.id}
 
 
 @dataclass(kw_only=True)
@@ -90,7 +118,7 @@ class Snapshot:
 
     tellings: dict[Telling, tuple[bool, str | None]]
     sources: frozenset[Source]
-    revoked: dict[str, tuple[int | None, frozenset[Telling]]]
+    revoked: dict[str, tuple[int | None, frozenset[Telling], frozenset[str]]]
 
 
 @dataclass
@@ -101,6 +129,7 @@ class Told:
     tellings: list[Telling] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     jobs: dict[str, Job] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
 
     def add(self, telling: Telling) -> None:
         """Note a telling, which takes the place of the one before it under its key."""
@@ -112,6 +141,23 @@ class Told:
     def forgotten_by(self, telling: Telling) -> list[Job]:
         """Name the jobs by which a telling is forgotten since the source has revoked."""
         return [job for job in self.jobs.values() if job.covers(telling)]
+
+    def left_by(self, telling: Telling) -> list[Job]:
+        """Name the jobs that have left a telling because of a hold, and take it when it is free."""
+        return [job for job in self.jobs.values() if job.has_left(telling)]
+
+    def refused_by(self, telling: Telling) -> list[Job]:
+        """Name the jobs because of which nothing is learned again of a telling: a hold shortens no tombstone.
+
+        What is marked by its key or its words alone is marked when it is taken.
+        """
+        at_once = {SelectorKind.SOURCE, SelectorKind.SUBJECT}
+        left = [job for job in self.left_by(telling) if job.selector.kind in at_once]
+        return self.forgotten_by(telling) + left
+
+    def holds_on(self, telling: Telling) -> list[Hold]:
+        """Give the holds that cover a telling, those that are not in force yet among them."""
+        return [hold for hold in self.holds if hold.covers(telling)]
 
     def refuses(self, scope: Scope, key: str, source: Source) -> bool:
         """Tell whether something new of a source may not be learned any more."""
@@ -127,28 +173,48 @@ class Told:
             if newest.expires is not None and newest.expires <= now:
                 yield from versions
 
-    def revoke(self, job: Job, lay: Collection[Target], now: datetime) -> None:
-        """Note that the source has revoked for a job in this step, before which these records lay in it."""
+    def revoke(self, job: Job, lay: Collection[Target], left: frozenset[str], now: datetime) -> None:
+        """Note that the source has revoked for a job in this step, but for what it has left.
+
+        Before the step these records lay in it.
+        """
+        job.taken = frozenset(t for t in self._named(job, lay, now) if t.record.id not in left)
+        job.revoked_at, job.left = self.step, left
+
+    def free(self, job: Job, left: frozenset[str], lay: Collection[Target], now: datetime) -> None:
+        """Note that in this step the source has revoked what a job had left, but for what it leaves still."""
+        freed = job.left - left
+        mine = [t for t in self._named(job, lay, now) if t.record.id in freed]
+        job.taken |= {t for t in mine if job.revoked_at is not None and t.at < job.revoked_at}
+        job.left -= freed
+
+    def _named(self, job: Job, lay: Collection[Target], now: datetime) -> list[Telling]:
         here = [telling for telling in self.tellings if telling.record in lay]
         if job.selector.kind is SelectorKind.EXPIRED:
-            job.taken = frozenset(self.has_expired(job, here, now))
-        else:
-            job.taken = frozenset(t for t in here if job.names(t.scope, t.key, t.source))
-        job.revoked_at = self.step
+            return list(self.has_expired(job, here, now))
+        return [t for t in here if job.names(t.scope, t.key, t.source)]
 
     def snapshot(self) -> Snapshot:
         """Note what a copy of the source holds."""
         return Snapshot(
             tellings={t: (t.active, t.reported) for t in self.tellings if t.there},
             sources=frozenset(s for s in self.sources if s.there),
-            revoked={job.id: (job.revoked_at, job.taken) for job in self.jobs.values()},
+            revoked={job.id: (job.revoked_at, job.taken, job.left) for job in self.jobs.values()},
         )
 
-    def restore(self, copy: Snapshot, begun: set[str]) -> None:
-        """Put the source back; what `begun` jobs have revoked stays revoked, the others begin again as in the copy."""
+    def restore(self, copy: Snapshot, begun: set[str], waiting: Collection[tuple[str, str]]) -> None:
+        """Put the source back; what `begun` jobs have revoked stays revoked, the others begin again as in the copy.
+
+        `waiting` are the facts that such a job has left because of a hold: one that it had taken in the copy is gone.
+        """
         for job in self.jobs.values():
+            revoked_at, taken, left = copy.revoked.get(job.id, (None, frozenset(), frozenset()))
             if job.id not in begun:
-                job.revoked_at, job.taken = copy.revoked.get(job.id, (None, frozenset()))
+                job.revoked_at, job.taken, job.left = revoked_at, taken, left
+                continue
+            again = frozenset(item for of, item in waiting if of == job.id)
+            job.left = again if revoked_at is None else again & left
+            job.taken = frozenset(t for t in job.taken if t.record.id not in job.left)
         for telling in self.tellings:
             telling.there = telling in copy.tellings
             telling.active, telling.reported = copy.tellings.get(telling, (False, None))

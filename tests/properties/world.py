@@ -13,21 +13,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 import redis
 import sqlalchemy as sa
 
 from adapters.backup import Policy
 from adapters.memory.engine import BUSY_MS
-from orchestrator import GateRefused, Reason, Scope, Selector, SelectorKind, Target
-from orchestrator.domain.codes import CrashPoint
+from orchestrator import GateRefused, Reason, RuleRefused, Scope, Selector, SelectorKind, Target
+from orchestrator.domain.codes import CrashPoint, HoldReason
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Answered, Claimed, Phase
 from orchestrator.service import run_batch as running
 from orchestrator.service.accept import Request, accept
 from orchestrator.service.expire import look
+from orchestrator.service.hold import HoldRequest, place
 from tests.integration.five_stores import ANNA, BERTA, STORES, Died, Five
-from tests.properties.looking import Look, packed, rows
-from tests.properties.told import Job, Snapshot, Source, Telling, Told
+from tests.properties.looking import SOURCE, Look, packed, rows
+from tests.properties.told import Hold, Job, Snapshot, Source, Telling, Told
 from tests.properties.writers import Filler, Indexer, Runner, Writer
 
 AT_WORK: Final = replace(ANNA, project="work")
@@ -35,6 +37,9 @@ ELSEWHERE: Final = replace(ANNA, tenant="other")
 PEOPLE: Final = (ANNA, AT_WORK, BERTA, ELSEWHERE)
 DAY: Final = timedelta(days=1)
 _SCOPES: Final = "SELECT id, tenant, user_id, project FROM deletion_jobs"
+_IN_FORCE: Final = "SELECT id FROM legal_holds WHERE in_force_at_us IS NOT NULL AND released_at_us IS NULL"
+_WAITING: Final = """SELECT job_id, item_ref FROM deletion_units
+    WHERE phase = 'revoke' AND item_ref IS NOT NULL AND status <> 'done'"""
 ENDED: Final = {"verified", "completed"}
 
 
@@ -59,6 +64,7 @@ class World:
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     counted: Counter[str] = field(default_factory=Counter)
     lay: set[Target] = field(default_factory=set)  # in the source, before the step that is being taken
+    held_once: set[str] = field(default_factory=set)  # facts that a hold of their own has covered at any time
     die_at: CrashPoint | None = None
     number: int = 0
 
@@ -144,6 +150,29 @@ class World:
             who = Scope(tenant=tenant, user=user, project=project)
             self.told.jobs[job] = Job(id=job, scope=who, selector=Selector(kind=SelectorKind.EXPIRED))
 
+    def hold(self, who: Scope, item: str | None) -> None:
+        """Place a hold on all of a user's data, or on one fact; it is not in force before the next sweep."""
+        items = () if item is None else (item,)
+        asked = HoldRequest(
+            tenant=who.tenant, user=who.user, items=items, reason=HoldReason.LITIGATION, requested_by="tester"
+        )
+        (placed,) = place(asked, self.five.control.acceptance)
+        self.told.holds.append(Hold(id=str(placed), scope=who, item=item))
+        self.held_once.update(items)
+        self.counted["hold: a record" if items else "hold: a subject"] += 1
+
+    def release(self, hold: Hold) -> None:
+        self.ledger.release(hold.id, by_ref="ref")
+        self.told.holds.remove(hold)
+        self.counted["hold: released"] += hold.in_force
+
+    def forget_held(self, telling: Telling, *, everywhere: bool) -> None:
+        """Have a held fact forgotten by hand."""
+        self.counted["hold: refuses to forget by hand"] += 1
+        who = replace(telling.scope, project=None) if everywhere else telling.scope
+        with pytest.raises(RuleRefused):
+            self.five.memory.store.forget(who, telling.key)
+
     def has_expired(self) -> bool:
         """Tell whether something is hidden from every reader because its time is over."""
         now, told = self.five.clock.now(), self.told
@@ -152,9 +181,9 @@ class World:
     # What writers do
 
     def readable(self) -> list[Telling]:
-        """Give what anybody may read now."""
+        """Give what anybody may read now and make something of: of what a job has left, nobody can make a draft."""
         now, told = self.five.clock.now(), self.told
-        here = [t for t in told.tellings if t.there and t.active and not told.forgotten_by(t)]
+        here = [t for t in told.tellings if t.there and t.active and not (told.forgotten_by(t) or told.left_by(t))]
         return [t for t in here if t.expires is None or t.expires > now]
 
     def read(self, kind: type[Writer], telling: Telling) -> Writer:
@@ -203,12 +232,15 @@ class World:
         for path in self.windows():
             self.counted["windows lapse"] += 1
             path.unlink()
+            for hold in self.told.holds:
+                hold.kept = {piece for piece in hold.kept if piece[0] != path.stem}
 
     def restore(self, file: Path, *, by_hand: bool) -> None:
         """Put the source back to a copy: by the command's own means, or by hand and then up to date in its place."""
         self.counted["restore: by hand" if by_hand else "restore: a copy"] += 1
         self.counted.update(f"restore: a job is {state}" for state in set(self.states().values()))
         copy: Path | None = file
+        self._expect_of(file.stem)
         if by_hand:
             with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(self.folder / "memory.db")) as live:
                 live.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -217,8 +249,23 @@ class World:
         begun = {job for job, state in self.states().items() if state != JobState.REQUESTED}
         ledger = self.ledger
         begin, targets = partial(ledger.raise_epoch, "memory"), ledger.targets_of("memory")
-        self.five.memory.restore(copy, ledger.tombstones(), begin, targets)
-        self.told.restore(self.snapshots[file.stem], begun)
+        waiting = self.control(_WAITING)
+        self.five.memory.restore(copy, ledger.tombstones(), begin, targets, ledger.kept_by("memory"))
+        self.told.restore(self.snapshots[file.stem], begun, waiting)
+        left = [t for t in self.told.tellings if t.there and self.told.left_by(t)]
+        self.counted["hold: kept through a restore"] += any(h.in_force for t in left for h in self.told.holds_on(t))
+
+    def _expect_of(self, copy: str) -> None:
+        """Note what a hold keeps in a source that is put back: what the copy has too, unless it was revoked already."""
+        there, told = self.look.pieces(), self.told
+        revoked = {telling.token for telling in told.tellings if told.forgotten_by(telling)}
+        for hold in told.holds:
+            back = {p for p in hold.kept if (copy, *p[1:]) in there and p[2] not in revoked}
+            hold.kept = {p for p in hold.kept if p[0] not in SOURCE or p in back}
+
+    def in_force(self) -> set[str]:
+        """Name the holds that are told to be in force."""
+        return {hold for (hold,) in self.control(_IN_FORCE)}
 
     def open_windows(self) -> list[tuple[str, str]]:
         """Give job and copy of each window that is told as open."""

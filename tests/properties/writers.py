@@ -119,9 +119,13 @@ class Filler(Writer):
     """An application that has an answer ready under the revision that it has read first."""
 
     def is_promised(self, jobs: Sequence[Job]) -> bool:
-        """Tell whether a fence or the last look keeps it out: an expiry raises no revision."""
+        """Tell whether a fence or the last look keeps it out: an expiry raises no revision.
+
+        An older version goes with the newest, whose time is over, and has none of its own.
+        """
         by_the_clock = all(job.selector.kind is SelectorKind.EXPIRED for job in jobs)
-        return not (self._is_slow and by_the_clock and self.telling.expires is not None)
+        expires = self.telling.expires is not None or bool(jobs)
+        return not (self._is_slow and by_the_clock and expires)
 
     def write(self) -> str:
         told = self.telling
