@@ -60,7 +60,8 @@ def replay(
     The tables of the chains are there. `targets` are what had been named to jobs that go on: backups are looked
     through by them. `kept` are the items that these jobs have left because of a hold.
     """
-    base, reach, left = epoch * RANGE, _merge(connection, tombstones), _leave_again(connection, kept)
+    base, reach = epoch * RANGE, _merge(connection, tombstones)
+    left = _leave_again(connection, kept, {job for _, job in reach})
     erased = drop_facts(connection, gate, base, left) + drop_keyed(connection, gate, left)
     erased += drop_chains(connection, gate, left)
     for statement in _NEXT_MEMORY[connection.dialect.name]:
@@ -85,12 +86,17 @@ def _merge(connection: sa.Connection, tombstones: Marks) -> Mapping[tuple[str, s
     return reach
 
 
-def _leave_again(connection: sa.Connection, kept: Kept) -> Mapping[str, Collection[str]]:
-    """Write what jobs have left because of a hold, where the copy lacks it; give the jobs of each item."""
+def _leave_again(connection: sa.Connection, kept: Kept, answered: Collection[str]) -> Mapping[str, Collection[str]]:
+    """Write what jobs have left because of a hold, where the copy lacks it; give the jobs of each item.
+
+    Of a job that has not `answered` for all that the control database knows, the copy alone tells what it has left.
+    """
     rows = [(str(job), item) for job, item in kept]
     insert_new(connection, revocation_left, rows)
+    known = {job for job, _ in rows}.union(answered)
+    there = connection.execute(sa.select(revocation_left.c.job, revocation_left.c.fact_id))
     left = defaultdict[str, set[str]](set)
-    for job, item in rows:
+    for job, item in [*rows, *((row.job, row.fact_id) for row in there if row.job not in known)]:
         left[item].add(job)
     return left
 

@@ -83,7 +83,7 @@ class Schedule:
         oracle.nothing_is_left(self.world, pieces)
 
     def _begin(self, policies: int, n: int, m: int) -> None:
-        """Everybody tells something, a writer of each kind holds the same of it, and somebody asks for it to go."""
+        """Everybody tells something, writers hold some of it, often a hold stands, and somebody asks for it to go."""
         for who in PEOPLE:
             self._learn(who, "passport", None, None)
         self._learn(PEOPLE[2], "seat", None, 5)
@@ -92,6 +92,8 @@ class Schedule:
                 self.world.take(policy)
         for kind in range(len(KINDS)):
             self.read(n, kind)
+        if n % 3 == 0:
+            self.hold(n, 1)
         self.ask(n, m)
 
     # What people do
@@ -220,7 +222,8 @@ class Schedule:
                 if not some:
                     break
             self.world.pass_time(pause)
-            self._look_inside()
+            if not all(hold.in_force for hold in self.world.told.holds):
+                self._look_inside()  # what is in force from now on is to be seen before anything else happens
         return claimed
 
     # What time does

@@ -11,11 +11,13 @@ from adapters.backup import Copy
 from adapters.memory.chains import TaskScope
 from adapters.vector import Point
 from orchestrator import Scope, Selector, SelectorKind, Target
+from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
 from orchestrator.domain.unit import Phase
 from orchestrator.service.expire import look
-from orchestrator.service.run_batch import run_batch
+from orchestrator.service.hold import HoldRequest, place
+from orchestrator.service.run_batch import answers_of, run_batch, verb
 from tests.integration.five_stores import ANNA, NOW, Five, five
 
 __all__ = ["five"]
@@ -110,6 +112,31 @@ def test_expiry_job_ends_although_the_source_is_put_back_meanwhile(five: Five) -
     assert run_batch(five.engine, "memory", Phase.REVOKE) == 1
     put_back(five, copy)
     assert ended(five, str(job))
+
+
+def test_held_fact_is_in_a_copy_that_was_taken_before_the_answer_of_its_source_was_kept(five: Five) -> None:
+    """The marks of the job lie in the copy, and the control database knows nothing of what the job has left."""
+    held = tell(five, "P000001", "turn-1")
+    asked = HoldRequest(
+        tenant=ANNA.tenant, user=ANNA.user, items=(held.id,), reason=HoldReason.LITIGATION, requested_by="tester"
+    )
+    (hold,) = place(asked, five.control.acceptance)
+    job, ledger = five.request(Selector(kind=SelectorKind.SUBJECT)), five.control.ledger
+    claimed = ledger.load("worker", ledger.claim("memory", Phase.REVOKE, owner="worker", limit=1))
+    answers = answers_of(
+        five.engine, lambda: verb(five.memory, Phase.REVOKE)([unit.order for unit in claimed]), claimed
+    )
+    put_back(five, five.backup.take())
+    assert known(five) == ["P000001"]
+    dropped = ledger.commit("worker", answers, started_at=five.clock.now()).dropped
+    assert len(dropped) == 1, "an answer from before the restore"
+    with five.control.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE deletion_units SET lease_until_us = 0 WHERE status = 'running'")
+    five.run()
+    assert known(five) == ["P000001"]
+    ledger.release(str(hold), by_ref="ref")
+    assert ended(five, job)
+    assert known(five) == []
 
 
 def test_memory_that_was_forgotten_gives_its_id_to_no_other(five: Five) -> None:

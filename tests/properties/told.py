@@ -162,7 +162,14 @@ class Told:
     def refuses(self, scope: Scope, key: str, source: Source) -> bool:
         """Tell whether something new of a source may not be learned any more."""
         jobs = [job for job in self.jobs.values() if job.revoked_at is not None and source.at < job.revoked_at]
-        return any(job.names(scope, key, source) for job in jobs)
+        return self.has_gone(source) or any(job.names(scope, key, source) for job in jobs)
+
+    def has_gone(self, source: Source) -> bool:
+        """Tell whether a source, or one behind it, was forgotten with all of its scope: for other projects as well."""
+        behind = [s for s in self.sources if s is source or s.name in source.behind]
+        jobs = [job for job in self.jobs.values() if job.selector.kind is SelectorKind.SUBJECT]
+        revoked = [(job, s) for job in jobs for s in behind if job.revoked_at is not None and s.at < job.revoked_at]
+        return any(job.names(s.scope, "", s) for job, s in revoked)
 
     def has_expired(self, job: Job, here: Collection[Telling], now: datetime) -> Iterator[Telling]:
         """Give what a job of the clock takes now: each fact of its scope whose newest version is over."""

@@ -181,9 +181,10 @@ class World:
     # What writers do
 
     def readable(self) -> list[Telling]:
-        """Give what anybody may read now and make something of: of what a job has left, nobody can make a draft."""
+        """Give what anybody may read now and make a draft of: not what a job has left, nor what has lost its source."""
         now, told = self.five.clock.now(), self.told
         here = [t for t in told.tellings if t.there and t.active and not (told.forgotten_by(t) or told.left_by(t))]
+        here = [t for t in here if not told.has_gone(t.source)]
         return [t for t in here if t.expires is None or t.expires > now]
 
     def read(self, kind: type[Writer], telling: Telling) -> Writer:
