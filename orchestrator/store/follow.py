@@ -144,7 +144,7 @@ def after_holds(connection: sa.Connection, done: Sequence[Finished], stores: Seq
     wanted: list[NewUnit] = []
     for answer in done:
         unit = answer.claimed
-        if answer.left and answer.cursor is None:
+        if answer.left:  # with the first page already: a restore asks what was left as soon as its marks are known
             wanted += _left(connection, unit, answer.left)
         asked = unit.item is not None and unit.phase in {Phase.REVOKE, Phase.FIND}
         if asked and _has_targets(connection, unit):

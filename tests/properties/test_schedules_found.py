@@ -10,7 +10,7 @@ from functools import partial
 from adapters.backup import Copy
 from adapters.memory.chains import TaskScope
 from adapters.vector import Point
-from orchestrator import Scope, Selector, SelectorKind, Target
+from orchestrator import MAX_PAGE, Scope, Selector, SelectorKind, Target
 from orchestrator.domain.codes import HoldReason
 from orchestrator.domain.job import Result
 from orchestrator.domain.states import JobState
@@ -31,6 +31,15 @@ def tell(five: Five, text: str, source: str, expires: float = math.inf, who: Sco
     version = five.memory.store.put(who, "passport", text, source, expires, user_statement=True)
     (fact,) = five.memory.store.current(who)
     return Target(kind="fact", id=fact.id, version=version)
+
+
+def hold_on(five: Five, record: Target) -> str:
+    asked = HoldRequest(
+        tenant=ANNA.tenant, user=ANNA.user, items=(record.id,), reason=HoldReason.LITIGATION, requested_by="tester"
+    )
+    (hold,) = place(asked, five.control.acceptance)
+    five.control.ledger.sweep()
+    return str(hold)
 
 
 def put_back(five: Five, copy: Copy) -> None:
@@ -117,10 +126,7 @@ def test_expiry_job_ends_although_the_source_is_put_back_meanwhile(five: Five) -
 def test_held_fact_is_in_a_copy_that_was_taken_before_the_answer_of_its_source_was_kept(five: Five) -> None:
     """The marks of the job lie in the copy, and the control database knows nothing of what the job has left."""
     held = tell(five, "P000001", "turn-1")
-    asked = HoldRequest(
-        tenant=ANNA.tenant, user=ANNA.user, items=(held.id,), reason=HoldReason.LITIGATION, requested_by="tester"
-    )
-    (hold,) = place(asked, five.control.acceptance)
+    hold = hold_on(five, held)
     job, ledger = five.request(Selector(kind=SelectorKind.SUBJECT)), five.control.ledger
     claimed = ledger.load("worker", ledger.claim("memory", Phase.REVOKE, owner="worker", limit=1))
     answers = answers_of(
@@ -134,9 +140,27 @@ def test_held_fact_is_in_a_copy_that_was_taken_before_the_answer_of_its_source_w
         connection.exec_driver_sql("UPDATE deletion_units SET lease_until_us = 0 WHERE status = 'running'")
     five.run()
     assert known(five) == ["P000001"]
-    ledger.release(str(hold), by_ref="ref")
+    ledger.release(hold, by_ref="ref")
     assert ended(five, job)
     assert known(five) == []
+
+
+def test_held_fact_outlives_a_restore_between_two_pages_of_what_its_source_has_revoked(five: Five) -> None:
+    """The first page has told the marks of the job: what it has left is known with them."""
+    held = tell(five, "P000001", "turn-1")
+    for n in range(MAX_PAGE + 1):
+        five.memory.store.put(ANNA, f"key-{n}", "aisle", "turn-1")
+    hold, copy = hold_on(five, held), five.backup.take()
+    job = five.request(Selector(kind=SelectorKind.SUBJECT))
+    assert run_batch(five.engine, "memory", Phase.REVOKE) == 1
+    assert five.view(job).state is JobState.REQUESTED, "a page is to come"
+    put_back(five, copy)
+    assert known(five) == ["P000001"]
+    five.run()
+    assert known(five) == ["P000001"]
+    five.control.ledger.release(hold, by_ref="ref")
+    assert ended(five, job)
+    assert five.rows("SELECT value FROM facts") == []
 
 
 def test_memory_that_was_forgotten_gives_its_id_to_no_other(five: Five) -> None:
