@@ -105,9 +105,12 @@ def neighbours_are_kept(world: World, given: dict[Scope, dict[str, set[str]]]) -
 
 
 def _may_go(world: World, telling: Telling, store: str) -> bool:
-    """Tell whether a copy of somebody who has returned since a job of the whole subject may be gone with it."""
+    """Tell whether a copy of somebody who has returned since a job of the whole subject may be gone with it.
+
+    A job that takes later what a hold has made it leave raises the revision once more, above that of new points.
+    """
     if store == "drafts":
         return False
     jobs = [job for job in world.told.jobs.values() if job.selector.kind is SelectorKind.SUBJECT]
     mine = [job for job in jobs if job.names(telling.scope, telling.key, telling.source)]
-    return any(store == "cache" or job.scope.project is None for job in mine)
+    return any(store == "cache" or job.scope.project is None or job.waited for job in mine)

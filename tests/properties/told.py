@@ -55,7 +55,7 @@ class Source:
 class Job:
     """`revoked_at` is the step in which the source has revoked, `taken` what lay there then and is named by it.
 
-    `left` are the facts, by id, that it has left because of a hold and not taken since.
+    `left` are the facts, by id, that it has left because of a hold and not taken since, `waited` tells of any at all.
     """
 
     id: str
@@ -64,6 +64,7 @@ class Job:
     revoked_at: int | None = None
     taken: frozenset[Telling] = frozenset()
     left: frozenset[str] = frozenset()
+    waited: bool = False
 
     def names(self, scope: Scope, key: str, source: Source) -> bool:
         """Tell whether a telling of that kind is what was asked for, whenever it was told."""
@@ -186,7 +187,7 @@ class Told:
         Before the step these records lay in it.
         """
         job.taken = frozenset(t for t in self._named(job, lay, now) if t.record.id not in left)
-        job.revoked_at, job.left = self.step, left
+        job.revoked_at, job.left, job.waited = self.step, left, job.waited or bool(left)
 
     def free(self, job: Job, left: frozenset[str], lay: Collection[Target], now: datetime) -> None:
         """Note that in this step the source has revoked what a job had left, but for what it leaves still."""
