@@ -28,7 +28,7 @@ from tests.properties.world import World
 from tests.properties.writers import KINDS, QUIET
 from tests.servers import fake_redis
 
-FIRST, EXAMPLES, LENGTH = 1_138, 12, 20
+FIRST, EXAMPLES, LENGTH = 1_165, 14, 20
 """The seeds of the test; `make schedules` takes new ones."""
 First: TypeAlias = tuple[int, int, int]
 NAMES, WEIGHTS = list(STEPS), list(STEPS.values())
