@@ -7,10 +7,11 @@ a copy that was begun is never missed; log lines carry handles, ids and counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 from adapters.backup import erase as erasing
 from adapters.backup import find as finding
@@ -21,7 +22,7 @@ from adapters.backup.errors import translated
 from adapters.backup.folder import Folder
 from adapters.backup.manifest import Copy, Manifest, Policy
 from adapters.backup.physical import CopiesFiles
-from adapters.backup.revoked import revoked
+from adapters.backup.revoked import cut_offs, revoked
 from adapters.backup.standing import Standing, standing
 from adapters.backup.unseen import Unseen, unseen
 from adapters.backup.windows import Windows
@@ -82,7 +83,7 @@ class BackupAdapter(InFiles):
         """List the copies that hold what each order names; reads only."""
         in_time = self._timekeeper(orders)
         with translated(), self._folder.shared(self._until(orders)) as known:
-            return finding.find(self._folder, known, orders, in_time)
+            return finding.find(self._folder, known, orders, self._cut_offs(orders), in_time)
 
     def erase(self, orders: Sequence[EraseOrder]) -> Sequence[Erased]:
         """Rewrite exactly the copies of each order without what it names, each copy once for all orders."""
@@ -96,6 +97,7 @@ class BackupAdapter(InFiles):
                 known,
                 orders,
                 records,
+                self._cut_offs(orders),
                 now=self._context.clock.now(),
                 in_time=in_time,
                 tell=lambda handle: self._context.log.warning("copy.refused", handle=handle),
@@ -111,7 +113,7 @@ class BackupAdapter(InFiles):
         in_time = self._timekeeper(orders)
         with translated(), self._folder.shared(self._until(orders)) as known:
             scheduled = self._windows.open_for({order.job for order in orders}, self._context.clock.now())
-            return verifying.verify(self._folder, known, orders, scheduled, in_time)
+            return verifying.verify(self._folder, known, orders, scheduled, self._cut_offs(orders), in_time)
 
     def closed(self, handles: Sequence[str]) -> Sequence[Seen]:
         """Tell of each copy with a window whether it is seen to be gone: its time over, and its file not there."""
@@ -120,6 +122,9 @@ class BackupAdapter(InFiles):
 
     def close(self) -> None:
         """Give back nothing: between two calls nothing is open."""
+
+    def _cut_offs(self, orders: Sequence[EraseOrder]) -> Mapping[UUID, int]:
+        return cut_offs(self._source, {order.job for order in orders}, wait=self._left(orders))
 
     def _there(self, known: Manifest, handle: str) -> Path:
         copy = known.of(handle)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from adapters.backup.looking import tables_of
@@ -20,7 +20,7 @@ Origin = tuple[str, str, int]
 _OF_SUBJECT: Final = """
     SELECT d.handle FROM drafts AS d LEFT JOIN source_revocations AS r ON r.job = :job
     WHERE d.tenant = :tenant AND d.user_id = :user AND (:project IS NULL OR d.project = :project)
-    AND (r.cut_off IS NULL OR d.position <= r.cut_off)
+    AND coalesce(d.position <= coalesce(:cut_off, r.cut_off), TRUE)
 """
 _MADE_FROM: Final = """
     SELECT d.handle FROM json_each(:origins) AS k CROSS JOIN draft_used AS u CROSS JOIN drafts AS d
@@ -43,12 +43,19 @@ _VOID: Final = """UPDATE approvals SET state = 'void'
     WHERE tenant = ? AND state IN ('pending', 'approved') AND handle IN (SELECT value FROM json_each(?))"""
 
 
-def named(connection: sqlite3.Connection, order: EraseOrder, origins: Collection[Origin]) -> tuple[str, ...]:
-    """Give the handles of the drafts that an order names: those made from records that go, and a subject's own."""
+def named(
+    connection: sqlite3.Connection,
+    order: EraseOrder,
+    origins: Collection[Origin],
+    asked: Mapping[str, str | int | None],
+) -> tuple[str, ...]:
+    """Give the handles of the drafts that an order names: those made from records that go, and a subject's own.
+
+    `asked` are the parameters that say who asks for what.
+    """
     if not _are_here(connection):
         return ()
     scope, held = order.scope, json.dumps(sorted(order.held), ensure_ascii=False)
-    asked = {"job": str(order.job), "tenant": scope.tenant, "user": scope.user, "project": scope.project}
     given = {"tenant": scope.tenant, "origins": json.dumps(sorted(origins), ensure_ascii=False), "held": held}
     going = {handle for (handle,) in connection.execute(_MADE_FROM, given)}
     if order.selector.kind is SelectorKind.SUBJECT:

@@ -56,6 +56,7 @@ def erase(
     known: Manifest,
     orders: Sequence[EraseOrder],
     revoked: Mapping[UUID, Sequence[Target]],
+    cut_offs: Mapping[UUID, int],
     *,
     now: datetime,
     in_time: Callable[[], None],
@@ -64,11 +65,12 @@ def erase(
 ) -> list[Erased]:
     """Erase in all copies, and count for each order: of two that name one record, the first erased it.
 
-    `revoked` are the records of each job. `tell` is called with the handle of a copy that was
-    refused; where every order of the batch names such a copy, `NotAsListed` is raised at the end.
+    `revoked` are the records of each job, `cut_offs` the last positions that they reach. `tell` is
+    called with the handle of a copy that was refused; where every order of the batch names such a
+    copy, `NotAsListed` is raised at the end.
     `gate` makes the marks that erased events leave in a copy.
     """
-    batch = _Batch(folder, known, orders, revoked, now, in_time, tell, gate)
+    batch = _Batch(folder, known, orders, revoked, cut_offs, now, in_time, tell, gate)
     for handle in sorted({target.id for order in orders for target in order.targets if target.kind == KIND}):
         in_time()
         batch.erase(handle)
@@ -84,6 +86,7 @@ class _Batch:
     known: Manifest
     orders: Sequence[EraseOrder]
     revoked: Mapping[UUID, Sequence[Target]]
+    cut_offs: Mapping[UUID, int]
     now: datetime
     in_time: Callable[[], None]
     tell: Callable[[str], None]
@@ -165,7 +168,8 @@ class _Batch:
 
     def _named(self, connection: sqlite3.Connection, number: int) -> Records:
         order = self.orders[number]
-        return named(connection, order, (*order.known, *self.revoked.get(order.job, ())))
+        records = (*order.known, *self.revoked.get(order.job, ()))
+        return named(connection, order, records, self.cut_offs.get(order.job))
 
     def _without(self, connection: sqlite3.Connection, number: int, targets: Collection[Target]) -> _Found:
         """Tell what a copy is that holds nothing which an order names: another owner's record is not absent."""

@@ -19,7 +19,7 @@ EVENT: Final = "event"
 CANDIDATE: Final = "candidate"
 Handle = tuple[str, int]
 """Handle and version: an event's is its sequence, a candidate's 0."""
-_NOT_AFTER: Final = "(r.cut_off IS NULL OR s.position IS NULL OR s.position <= r.cut_off)"
+_NOT_AFTER: Final = "coalesce(s.position <= coalesce(:cut_off, r.cut_off), TRUE)"
 _ROWS: Final = f"""
     LEFT JOIN accepted_sources AS s ON s.tenant = t.tenant AND s.source_id = t.source
     LEFT JOIN source_revocations AS r ON r.job = :job
@@ -73,14 +73,21 @@ _DELETE: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def named(
-    connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target], kind: str
+    connection: sqlite3.Connection,
+    order: EraseOrder,
+    known: Collection[Target],
+    kind: str,
+    asked: Mapping[str, str | int | None],
 ) -> tuple[Handle, ...]:
-    """Give the events, or the candidates, of a copy that an order names; `known` are those of the source."""
+    """Give the events, or the candidates, of a copy that an order names; `known` are those of the source.
+
+    `asked` are the parameters that say who asks for what.
+    """
     if not are_here(connection):
         return ()
     events = kind == EVENT
     statement = (_NAMED_EVENTS if events else _NAMED_CANDIDATES).get(order.selector.kind)
-    found = set(connection.execute(statement, _asked(order))) if statement is not None else set()
+    found = set(connection.execute(statement, asked)) if statement is not None else set()
     handles = sorted({(target.id, target.version) for target in known if target.kind == kind})
     if handles:
         found.update(
@@ -113,9 +120,3 @@ def are_here(connection: sqlite3.Connection) -> bool:
 
 def _given(tenant: str, handles: Collection[Handle]) -> dict[str, str]:
     return {"tenant": tenant, "known": json.dumps(list(handles), ensure_ascii=False)}
-
-
-def _asked(order: EraseOrder) -> dict[str, str | None]:
-    scope = order.scope
-    asked = {"job": str(order.job), "tenant": scope.tenant, "user": scope.user, "project": scope.project}
-    return {**asked, "value": order.selector.value}

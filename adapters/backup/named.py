@@ -12,16 +12,19 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from adapters.backup import drafts, keyed
 from adapters.backup.looking import tables_of
 from orchestrator import EraseOrder, SelectorKind, Target
 
+Asked: TypeAlias = Mapping[str, str | int | None]
+"""Parameters of a statement: who asks for what, and up to where it reaches."""
 FACT: Final = "fact"
 MEMORY: Final = "memory"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
-_NOT_AFTER: Final = "(r.cut_off IS NULL OR s.position IS NULL OR s.position <= r.cut_off)"
+_NOT_AFTER: Final = "coalesce(s.position <= coalesce(:cut_off, r.cut_off), TRUE)"
+"""A record whose source is not known, or of a job whose reach is not, may be meant."""
 _FACTS: Final = f"""
     SELECT f.fact_id, f.version FROM facts AS f
     LEFT JOIN accepted_sources AS s ON s.tenant = f.tenant AND s.source_id = f.source
@@ -96,18 +99,22 @@ class Records:
         return f"{drafts.KIND}:{self.drafts[0]}@0"
 
 
-def named(connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target]) -> Records:
-    """Give the records of a copy that an order names; `known` are those of the source."""
-    facts = {fact for fact in _facts(connection, order, known) if fact[0] not in order.held}
-    memories = _memories(connection, order, known) if "memory_tenants" in tables_of(connection) else ()
+def named(connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target], cut_off: int | None) -> Records:
+    """Give the records of a copy that an order names; `known` are those of the source.
+
+    `cut_off` is the last position that the job reaches, as the source has it; without one, that in the copy counts.
+    """
+    asked = _asked(order, cut_off)
+    facts = {fact for fact in _facts(connection, order, known, asked) if fact[0] not in order.held}
+    memories = _memories(connection, order, known, asked) if "memory_tenants" in tables_of(connection) else ()
     going = {(FACT, item, version) for item, version in facts}
     going |= {(MEMORY, str(chain), memory) for chain, memory in memories}
-    events, candidates = (keyed.named(connection, order, known, kind) for kind in (keyed.EVENT, keyed.CANDIDATE))
+    events, candidates = (keyed.named(connection, order, known, kind, asked) for kind in (keyed.EVENT, keyed.CANDIDATE))
     going |= {(keyed.EVENT, handle, sequence) for handle, sequence in events}
     origins = {FACT, MEMORY, keyed.EVENT}
     going |= {(t.kind, t.id, t.version) for t in known if t.kind in origins and t.id not in order.held}
     return Records(
-        tuple(sorted(facts)), tuple(sorted(memories)), events, candidates, drafts.named(connection, order, going)
+        tuple(sorted(facts)), tuple(sorted(memories)), events, candidates, drafts.named(connection, order, going, asked)
     )
 
 
@@ -128,19 +135,23 @@ def holds(connection: sqlite3.Connection, tenant: str, record: str) -> bool:
     return chains and any(memory == int(version) for memory, _ in connection.execute(_CHAINS, asked))
 
 
-def _facts(connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target]) -> Iterator[tuple[str, int]]:
+def _facts(
+    connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target], asked: Asked
+) -> Iterator[tuple[str, int]]:
     statement = _NAMED_FACTS.get(order.selector.kind)
     if statement is not None:
-        yield from connection.execute(statement, _asked(order))
+        yield from connection.execute(statement, asked)
     handles = sorted({(target.id, target.version) for target in known if target.kind == FACT})
     if handles:
         given = {"tenant": order.scope.tenant, "known": json.dumps(handles, ensure_ascii=False)}
         yield from connection.execute(_KNOWN_FACTS, given)
 
 
-def _memories(connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target]) -> set[tuple[int, int]]:
+def _memories(
+    connection: sqlite3.Connection, order: EraseOrder, known: Collection[Target], asked: Asked
+) -> set[tuple[int, int]]:
     some = {target.version for target in known if target.kind == MEMORY}
-    statement, asked = _NAMED_MEMORIES.get(order.selector.kind), _asked(order)
+    statement = _NAMED_MEMORIES.get(order.selector.kind)
     number = order.selector.value or ""
     if order.selector.kind is SelectorKind.MEMORY:
         # Ids of facts are texts of another form.
@@ -162,7 +173,7 @@ def _by_chain(versions: sqlite3.Cursor, held: Collection[str]) -> set[tuple[int,
     return {(chain, memory) for memory, chain in chains.items() if str(chain) not in held}
 
 
-def _asked(order: EraseOrder) -> dict[str, str | int | None]:
+def _asked(order: EraseOrder, cut_off: int | None) -> Asked:
     scope = order.scope
     return {
         "job": str(order.job),
@@ -170,4 +181,5 @@ def _asked(order: EraseOrder) -> dict[str, str | int | None]:
         "user": scope.user,
         "project": scope.project,
         "value": order.selector.value,
+        "cut_off": cut_off,
     }

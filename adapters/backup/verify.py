@@ -20,15 +20,16 @@ from adapters.backup.folder import Folder, handle_of
 from adapters.backup.manifest import Manifest
 from orchestrator import EraseOrder, Seen, Target
 
-_COLUMNS: Final = ("number", "job", "tenant", "user_id", "project", "kind", "value")
+_COLUMNS: Final = ("number", "job", "tenant", "user_id", "project", "kind", "value", "cut_off")
 _GIVEN: Final = ", ".join(f"json_extract(o.value, '$[{n}]') AS {name}" for n, name in enumerate(_COLUMNS))
 _ORDERS: Final = f"WITH given AS MATERIALIZED (SELECT {_GIVEN} FROM json_each(?) AS o)"  # noqa: S608 - names of ours
 _RECORDS: Final = """WITH given AS MATERIALIZED (SELECT json_extract(o.value, '$[0]') AS number,
     json_extract(o.value, '$[1]') AS tenant, json_extract(o.value, '$[2]') AS item,
     json_extract(o.value, '$[3]') AS version, json_extract(o.value, '$[4]') AS kind FROM json_each(?) AS o)"""
 # What was accepted after the job's cut-off is no copy of what the job forgot.
-_BEFORE: Final = """NOT EXISTS (SELECT 1 FROM source_revocations AS r, accepted_sources AS s
-    WHERE r.job = given.job AND s.tenant = given.tenant AND s.source_id = {0}.source AND s.position > r.cut_off)"""
+_CUT_OFF: Final = "ifnull(given.cut_off, (SELECT r.cut_off FROM source_revocations AS r WHERE r.job = given.job))"
+_BEFORE: Final = f"""NOT EXISTS (SELECT 1 FROM accepted_sources AS s
+    WHERE s.tenant = given.tenant AND s.source_id = {{0}}.source AND s.position > {_CUT_OFF})"""  # noqa: S608 - ours
 _TOLD_BY: Final = """given.kind = 'source' AND given.value IN (SELECT {0}.source UNION ALL
     SELECT a.ancestor_id FROM source_ancestry AS a WHERE a.tenant = given.tenant AND a.source_id = {0}.source)"""
 _FACTS: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS JOIN facts AS f
@@ -77,7 +78,7 @@ _CANDIDATES_KNOWN: Final = f"""{_RECORDS} SELECT given.number FROM given CROSS J
 _DRAFTS: Final = f"""{_ORDERS} SELECT DISTINCT given.number FROM given CROSS JOIN drafts AS d
     WHERE given.kind = 'subject' AND d.tenant = given.tenant AND d.user_id = given.user_id
     AND coalesce(given.project, d.project) = d.project
-    AND NOT EXISTS (SELECT 1 FROM source_revocations AS r WHERE r.job = given.job AND d.position > r.cut_off)
+    AND ifnull(d.position > {_CUT_OFF}, 0) = 0
 """  # noqa: S608 - as above
 _DRAFTS_KNOWN: Final = f"""{_RECORDS} SELECT given.number FROM given CROSS JOIN drafts AS d
     WHERE given.kind = 'draft' AND d.tenant = given.tenant AND d.handle = given.item
@@ -92,9 +93,13 @@ def verify(
     known: Manifest,
     orders: Sequence[EraseOrder],
     scheduled: Mapping[UUID, set[str]],
+    cut_offs: Mapping[UUID, int],
     in_time: Callable[[], None],
 ) -> list[Seen]:
-    """Count for each order the files that still hold what it names; `scheduled` are open windows by job."""
+    """Count for each order the files that still hold what it names.
+
+    `scheduled` are open windows by job, `cut_offs` the last positions that the jobs reach, as the source has them.
+    """
     handles = {copy.file: copy.handle for copy in known.copies}
     remaining, dark = [0] * len(orders), [False] * len(orders)
     for name in folder.files():
@@ -102,7 +107,7 @@ def verify(
         handle = handles.get(name) or handle_of(name)
         asked = [n for n, order in enumerate(orders) if handle not in scheduled.get(order.job, ())]
         try:
-            for number in _holding(folder, name, orders, asked) if asked else ():
+            for number in _holding(folder, name, orders, asked, cut_offs) if asked else ():
                 remaining[number] += 1
         except (Unreadable, sqlite3.Error):
             for number in asked:
@@ -110,9 +115,11 @@ def verify(
     return [Seen(remaining=n, inconclusive=unseen and not n) for n, unseen in zip(remaining, dark, strict=True)]
 
 
-def _holding(folder: Folder, name: str, orders: Sequence[EraseOrder], asked: Sequence[int]) -> set[int]:
+def _holding(
+    folder: Folder, name: str, orders: Sequence[EraseOrder], asked: Sequence[int], cut_offs: Mapping[UUID, int]
+) -> set[int]:
     path = folder.path_of(name)
-    given = json.dumps([_row(n, orders[n]) for n in asked], ensure_ascii=False)
+    given = json.dumps([_row(n, orders[n], cut_offs) for n in asked], ensure_ascii=False)
     rows = [row for n in asked for row in _known(n, orders[n])]
     facts, memories = (json.dumps([r for r in rows if r[4] == kind], ensure_ascii=False) for kind in ("fact", "memory"))
     quiet = "" if any(file.stat().st_size for file in disk.sidecars(path)) else "&immutable=1"
@@ -130,9 +137,10 @@ def _holding(folder: Folder, name: str, orders: Sequence[EraseOrder], asked: Seq
         return {number for query, asking in queries for (number,) in copy.execute(query, (asking,))}
 
 
-def _row(number: int, order: EraseOrder) -> tuple[object, ...]:
+def _row(number: int, order: EraseOrder, cut_offs: Mapping[UUID, int]) -> tuple[object, ...]:
     scope, selector = order.scope, order.selector
-    return number, str(order.job), scope.tenant, scope.user, scope.project, selector.kind.value, selector.value
+    asked = (scope.tenant, scope.user, scope.project, selector.kind.value, selector.value)
+    return number, str(order.job), *asked, cut_offs.get(order.job)
 
 
 def _known(number: int, order: EraseOrder) -> Iterator[tuple[object, ...]]:

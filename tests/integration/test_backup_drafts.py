@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from adapters.backup import Copy
 from adapters.drafts.tables import draft_jobs, draft_used, drafts, metadata
 from orchestrator import Erased, Scope, Seen, Selector, SelectorKind, Target
-from tests.integration.backup_harness import ANNA, BERTA, ELSEWHERE, RENEWED, SEAT, SUBJECT, Stage, backups
+from tests.integration.backup_harness import ANNA, BERTA, ELSEWHERE, RENEWED, SEAT, SUBJECT, Stage, backups, sql
 
 __all__ = ["backups"]
 
@@ -118,6 +118,11 @@ def test_person_goes_with_all_drafts_and_what_was_begun_later_stays(backups: Sta
     assert backups.erase(found) == Erased(erased=1)
     assert handles(backups, copy) == [("acme", "at-work"), ("acme", "new"), ("acme", "of-berta")]
     assert backups.look(replace(found, known=order.known)) == Seen()
+    with sql(backups.folder / "memory.db") as live:  # as it is where the source was put back and has revoked anew
+        live.execute("UPDATE source_revocations SET cut_off = 99 WHERE job = ?", (str(order.job),))
+    assert backups.look(replace(found, known=())).remaining == 1
+    assert backups.erase(backups.found(order)) == Erased(erased=1)
+    assert handles(backups, copy) == [("acme", "at-work"), ("acme", "of-berta")]
 
 
 def test_draft_that_was_made_from_what_a_hold_covers_stays(backups: Stage) -> None:

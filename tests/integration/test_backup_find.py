@@ -189,7 +189,34 @@ def test_what_was_told_again_after_the_request_is_not_named(backups: Stage) -> N
     fresh = backups.take()
     assert handles(backups.found(order)) == []
     assert not backups.look(order).remaining
+    with sql(backups.folder / "memory.db") as live:
+        live.execute("DELETE FROM source_revocations")
+    assert handles(backups.found(order)) == [], "where the source does not tell, the copy does"
+    assert not backups.look(order).remaining
     assert [row[4] for row in backups.told(fresh)["acme/anna"]] == ["seat"]
+
+
+@pytest.mark.parametrize("kind", ["fact", "memory", "event", "candidate"])
+def test_reach_of_a_job_is_what_the_source_says_where_a_copy_says_less(backups: Stage, kind: str) -> None:
+    """A source that was put back revokes anew for a job, and reaches further than a copy of the time between knows."""
+    order = backups.revoked(SUBJECT, EVERYWHERE)
+    backups.memory.erase([replace(order, targets=order.known)])
+    store = backups.memory
+    store.store.register_source(ANNA, "turn-9")
+    match kind:
+        case "fact":
+            backups.tell(ANNA, "seat", SEAT, "turn-9")
+        case "memory":
+            backups.remember(ANNA, SEAT, "turn-9")
+        case "event":
+            store.preferences.prefer(ANNA, "seat", SEAT, "turn-9", user_statement=True)
+        case _:
+            store.candidates.propose(ANNA, "seat", SEAT, "turn-9", proposed_by="summariser")
+    fresh = backups.take()
+    assert handles(backups.found(order)) == []
+    with sql(backups.folder / "memory.db") as live:
+        live.execute("UPDATE source_revocations SET cut_off = cut_off + 1 WHERE job = ?", (str(order.job),))
+    erased_alike(backups, replace(order, known=()), [fresh])
 
 
 def test_what_a_hold_covers_is_left_in_the_copies(backups: Stage) -> None:

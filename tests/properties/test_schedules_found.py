@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -161,6 +163,32 @@ def test_held_fact_outlives_a_restore_between_two_pages_of_what_its_source_has_r
     five.control.ledger.release(hold, by_ref="ref")
     assert ended(five, job)
     assert five.rows("SELECT value FROM facts") == []
+
+
+def test_copy_that_knows_an_earlier_reach_of_a_job_loses_what_the_source_has_revoked_later(five: Five) -> None:
+    """The source was put back before the job had an answer: it revokes anew, and reaches further than the copy says."""
+    tell(five, "P000001", "turn-1")
+    before = five.backup.take()
+    job, ledger = five.request(Selector(kind=SelectorKind.SUBJECT)), five.control.ledger
+    claimed = ledger.load("worker", ledger.claim("memory", Phase.REVOKE, owner="worker", limit=1))
+    five.memory.revoke([unit.order for unit in claimed])
+    tell(five, "P000002", "turn-2")
+    five.clock.at += timedelta(seconds=1)
+    between = five.backup.take()
+    put_back(five, before)
+    with five.control.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE deletion_units SET lease_until_us = 0 WHERE status = 'running'")
+    ledger.sweep()
+    run_batch(five.engine, "memory", Phase.REVOKE)
+    again = [replace(unit.order, targets=(), held=frozenset()) for unit in claimed]
+    assert [seen.remaining for seen in five.backup.verify(again)] == [2]
+    assert [{target.id for target in found.targets} for found in five.backup.find(again)] == [
+        {before.handle, between.handle}
+    ]
+    assert ended(five, job)
+    file = five.control.settings.state_dir / "backups" / between.file
+    with closing(sqlite3.connect(file)) as copy:
+        assert copy.execute("SELECT value FROM facts").fetchall() == []
 
 
 def test_memory_that_was_forgotten_gives_its_id_to_no_other(five: Five) -> None:
