@@ -32,9 +32,18 @@ def make_private(folder: Path) -> None:
 
 
 def make_file(path: Path, text: str = "") -> None:
-    """Write a new file that its owner alone may read; an existing one raises `FileExistsError`."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    """Write a new file that its owner alone may read; an existing one raises `FileExistsError`.
+
+    One that cannot be written is taken away again: the next run would take it for what it was to be.
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    except FileExistsError:
+        raise
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def databases(folder: Path) -> list[Path]:

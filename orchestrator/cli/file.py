@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from orchestrator.bootstrap import Control
-from orchestrator.cli.filing import file_rows
 from orchestrator.cli.follow import NOTHING, PARKED, exit_code, job_document, job_lines, pause_after, why_not
 from orchestrator.cli.options import (
     REFERENCE,
@@ -22,6 +21,7 @@ from orchestrator.cli.options import (
     show,
 )
 from orchestrator.cli.progress import of_waiting
+from orchestrator.cli.request_file import file_rows
 from orchestrator.cli.rows import COLUMNS
 from orchestrator.domain.codes import Reason
 from orchestrator.domain.errors import InvalidRequest

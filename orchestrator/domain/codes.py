@@ -79,7 +79,6 @@ class ErrorCode(Code):
     UNSUPPORTED = "unsupported", "The store cannot erase this."
     NEEDS_CONFIRMATION = "needs_confirmation", "The store matches more than was found."
     BAD_ANSWER = "bad_answer", "The adapter's answer does not fit its orders or does not add up."
-    KEYRING_UNUSABLE = "keyring_unusable", "A key is missing or does not match its check value."
     PERMANENT = "permanent", "The adapter raised a permanent error without a code."
     TRANSIENT = "transient", "The adapter raised a transient error without a code."
     UNKNOWN = "unknown", "The adapter raised an error that is not part of its contract."

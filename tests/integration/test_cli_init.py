@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
+from orchestrator.state_directory import make_file, make_private
 from tests.integration.cli_harness import Shell
 
 WHO = ("--tenant", "acme", "--user", "ann", "--project", "trips")
@@ -159,3 +161,25 @@ def test_stores_that_are_named_are_enabled_and_the_others_stand_as_comments(tmp_
     code, _, error = Shell(tmp_path / "none")("init", "--store", "vectors")
     assert (code, "vectors is none of memory, vector" in error) == (2, True), error
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("full_after", [0, 200])
+def test_disk_that_is_full_leaves_no_part_of_a_file(tmp_path: Path, full_after: int) -> None:
+    """The next run keeps what is there: half a keyring would be the keyring."""
+    folder, limits = tmp_path / "state", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (full_after, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            make_file_of(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(folder.iterdir()) == []
+    make_file_of(folder)
+    with pytest.raises(FileExistsError):
+        make_file_of(folder)
+    assert (folder / "keyring").read_text() == "k" * 500
+
+
+def make_file_of(folder: Path) -> None:
+    make_private(folder)
+    make_file(folder / "keyring", "k" * 500)

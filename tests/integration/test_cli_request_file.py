@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.bootstrap import Control
-from orchestrator.cli import filing, rows
+from orchestrator.cli import request_file, rows
 from tests.fakes import bench, together
 from tests.integration.cli_harness import COMMAND, Shell
 from tests.integration.commands_harness import CANARY, Run, control, run
@@ -129,20 +129,20 @@ def test_ten_thousand_rows_are_a_transaction_a_batch(control: Control, file: Run
         sa.event.remove(sa.Engine, "commit", count)
     assert (code, len(told(out)), len({line["job"] for line in told(out)})) == (0, 10_000, 10_000)
     assert len(jobs(control)) == 10_000
-    batches = 10_000 // filing.BATCH
+    batches = 10_000 // request_file.BATCH
     assert batches <= len(commits) <= 2 * batches + 5
 
 
 def test_run_that_was_killed_in_the_middle_is_taken_up_where_it_stopped(control: Control, write: Write) -> None:
-    shell, count = Shell(control.settings.state_dir), 2 * filing.BATCH + 100
+    shell, count = Shell(control.settings.state_dir), 2 * request_file.BATCH + 100
     path = write(*(f"acme,user-{n},,,,,true,user_request,," for n in range(count)))
     code, out, _ = shell("request", "--file", str(path), "--json", EXPUNGE_CRASH_AT="after_accept@accept:2")
     # The second batch was written, and nobody was told.
-    assert (code, len(told(out)), len(jobs(control))) == (-signal.SIGKILL, filing.BATCH, 2 * filing.BATCH)
+    assert (code, len(told(out)), len(jobs(control))) == (-signal.SIGKILL, request_file.BATCH, 2 * request_file.BATCH)
     code, out, error = shell("request", "--file", str(path), "--json")
-    expected = ["known"] * (2 * filing.BATCH) + ["accepted"] * 100
+    expected = ["known"] * (2 * request_file.BATCH) + ["accepted"] * 100
     assert (code, [o for _, o in outcomes(out)]) == (0, expected)
-    assert (f"accepted 100, known {2 * filing.BATCH}, refused 0" in error, len(jobs(control))) == (True, count)
+    assert (f"accepted 100, known {2 * request_file.BATCH}, refused 0" in error, len(jobs(control))) == (True, count)
 
 
 def test_two_runs_at_once_file_each_row_once(postgres_url: str, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_two_runs_at_once_file_each_row_once(postgres_url: str, tmp_path: Path) 
     lines = [b"tenant,user,reason,key\n", *(b"acme,user-%d,operator,a\n" % n for n in range(300))]
     asked = [(r.number, r.request) for r in rows.read(lines, "me", json_lines=False) if r.request is not None]
     answers: list[dict[int, Any]] = []
-    together(*[lambda: answers.append(dict(filing._filed(asked, stage.acceptance)))] * 2)
+    together(*[lambda: answers.append(dict(request_file._filed(asked, stage.acceptance)))] * 2)
     first, second = answers
     assert {row: job for row, (job, _) in first.items()} == {row: job for row, (job, _) in second.items()}
     assert [new for _, new in first.values()] != [new for _, new in second.values()]

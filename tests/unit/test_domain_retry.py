@@ -33,7 +33,7 @@ SOME_ERRORS = [
 PERMANENT_ERRORS = [
     (Permanent(), Parked.PERMANENT_ERROR),
     (BadAnswer(), Parked.PERMANENT_ERROR),
-    (Permanent(code=ErrorCode.KEYRING_UNUSABLE), Parked.PERMANENT_ERROR),
+    (Permanent(code=ErrorCode.STORE_REFUSED), Parked.PERMANENT_ERROR),
     (Permanent(code=ErrorCode.UNSUPPORTED), Parked.UNSUPPORTED),
     (Permanent(code=ErrorCode.STILL_PRESENT), Parked.ATTEMPTS_EXHAUSTED),
     (NeedsConfirmation(), Parked.NEEDS_CONFIRMATION),
