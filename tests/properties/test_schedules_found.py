@@ -210,3 +210,8 @@ def test_fill_of_a_project_that_has_no_answer_of_the_source_yet_is_refused(five:
     revision = five.memory.store.revision(at_work)
     assert ended(five, five.request(OF_SOURCE_2))
     assert not five.cache.answers.put(at_work, "Which passport?", "P000002", [read], revision)
+    anew = tell(five, "P000003", "turn-3", who=at_work)
+    revision = five.memory.store.revision_for_answers(at_work)
+    assert five.cache.answers.put(at_work, "Which passport?", "P000003", [anew], revision), (
+        "what is read after it is kept"
+    )
