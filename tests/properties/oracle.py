@@ -68,10 +68,11 @@ def nothing_is_left(world: World, pieces: Collection[Piece]) -> None:
 def _has_to_go(job: Job, telling: Telling, store: str) -> bool:
     """Tell whether a job answers for a telling in a store.
 
-    What a restore has taken out of the source was never named to the stores that stay as they
-    are: only who takes a whole subject finds it there.
+    What a restore has taken out of the source was never named to the stores that stay as they are, nor to who writes
+    drafts by himself afterwards: only who takes a whole subject finds it there.
     """
-    named = store not in {"vector", "cache"} or job.selector.kind is SelectorKind.SUBJECT
+    apart = {"vector", "cache", "drafts"} if telling.strayed else {"vector", "cache"}
+    named = store not in apart or job.selector.kind is SelectorKind.SUBJECT
     return telling in job.taken or (named and job.covers(telling))
 
 

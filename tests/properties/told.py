@@ -15,7 +15,8 @@ class Telling:
     """One version of a fact. Its text is a token that stands for it wherever a copy of it lies.
 
     `at` is the step in which it was told. `there`, `active`, `reported`, `indexed` and `cached` say
-    where it can be read while nobody has asked for it to go: `reported` names the draft job.
+    where it can be read while nobody has asked for it to go: `reported` names the draft job. `strayed` is what somebody
+    has written a draft of when the source had it no more.
     """
 
     scope: Scope
@@ -30,6 +31,7 @@ class Telling:
     indexed: bool = False
     cached: bool = False
     reported: str | None = None
+    strayed: bool = False
 
     @property
     def vector(self) -> list[float]:

@@ -24,6 +24,7 @@ PATIENCE: Final = 60.0
 _DRAFT: Final = """INSERT INTO drafts (tenant, user_id, project, position, handle, job, step, text)
     VALUES (?, ?, ?, ?, ?, ?, 'collect', ?)"""
 _USED: Final = "INSERT INTO draft_used (tenant, handle, kind, id, version) VALUES (?, ?, ?, ?, ?)"
+_RECORD: Final = "SELECT 1 FROM facts WHERE fact_id = ? AND version = ?"
 QUIET: Final = timedelta(seconds=60)
 """The longest time that a writer may be on its way which passes no gate: the deployment's quiet time."""
 
@@ -101,6 +102,8 @@ class StrayDraft(Stray):
         with closing(sqlite3.connect(self.five.control.settings.state_dir / "memory.db")) as database, database:
             database.execute(_DRAFT, (*place, 0, handle, handle, told.token))
             database.execute(_USED, (told.scope.tenant, handle, told.record.kind, told.record.id, told.record.version))
+            there = database.execute(_RECORD, (told.record.id, told.record.version)).fetchone()
+        told.strayed |= there is None
         return "kept"
 
 
