@@ -71,6 +71,8 @@ def restore(
             if not isinstance(source, RestorableSource):
                 message = f"adapter {adapter!r} is no source that can be put back"
                 raise InvalidRequest(message, field="adapter")
+            if control.ledger.holds(tenant=None, released=False, after=None, limit=1):
+                typer.echo("legal holds stand: what they cover comes back only as far as the copy has it", err=True)
             if not yes:
                 typer.confirm("What was stored since that copy was taken will be gone. Go on?", abort=True, err=True)
             began, marks = control.clock.now(), Counted(control)

@@ -38,7 +38,8 @@ def add(
     reason: Annotated[str, typer.Option(help=f"One of: {', '.join(HoldReason)}.")],
     subject: Annotated[bool, typer.Option("--subject", help="All of the user's data.")] = False,  # noqa: FBT002 - a flag
     memory: Annotated[
-        list[str] | None, typer.Option(help="One record, by the source's own handle; may repeat.")
+        list[str] | None,
+        typer.Option(help="One record, by the source's own handle; may repeat. Nobody looks whether there is one."),
     ] = None,
     reference: Annotated[str | None, typer.Option(help=REFERENCE)] = None,
     directory: StateDir = None,

@@ -97,6 +97,18 @@ def test_held_candidate_is_not_rejected(told: Deployment, on_all: bool) -> None:
     assert candidates.inspect(HERS, made.id).value is None
 
 
+def test_held_candidate_becomes_no_fact_that_the_hold_does_not_cover(told: Deployment) -> None:
+    """Its text would go over into another record; under a hold on the subject that one is covered, too."""
+    candidates = told.memory.candidates
+    made = candidates.propose(HERS, "diet", "no nuts", "anna/turn-1", proposed_by="summariser")
+    held, before = hold(told, made.id), told.rows(CANDIDATES)
+    assert refused(lambda: candidates.accept(HERS, made.id, source="anna/turn-2", expected_version=0)) is Refusal.HELD
+    assert told.rows(CANDIDATES) == before
+    told.control.ledger.release(held, by_ref="ref")
+    hold(told)
+    assert candidates.accept(HERS, made.id, source="anna/turn-2", expected_version=0) == 1
+
+
 def test_hold_that_arrives_while_a_call_waits_for_its_turn_is_seen(told: Deployment) -> None:
     """The call asks inside its transaction: what it had asked before would be of another time."""
     done, before = list[Any](), told.rows(FACTS)

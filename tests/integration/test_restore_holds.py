@@ -10,7 +10,7 @@ from orchestrator import Selector, SelectorKind
 from orchestrator.domain.codes import HoldReason
 from orchestrator.service.hold import HoldRequest, place
 from tests.integration.jobs_harness import ANNA, RENEWED, SUBJECT, TEXTS, Deployment, deployment, scope_of
-from tests.integration.restore_harness import ERASED, Snapshots, run, snapshots
+from tests.integration.restore_harness import ERASED, Snapshots, cli, run, snapshots
 
 __all__ = ["deployment", "snapshots"]
 
@@ -112,3 +112,14 @@ def test_copy_from_after_the_revoke_keeps_what_the_job_had_left(snapshots: Snaps
     free(made, held)
     assert made.ended(job) == ERASED
     assert made.texts(ANNA) == []
+
+
+def test_command_says_that_holds_stand_before_it_asks(snapshots: Snapshots) -> None:
+    made = snapshots.made
+    snapshots.take("day-7")
+    words = [str(snapshots.folder / "day-7")] if snapshots.is_file else ["--in-place"]
+    hold(made, "any-record")
+    code, said = cli(made, *words)
+    assert code == 1, "nobody has said yes"
+    assert said.index("legal holds stand") < said.index("Go on?")
+    assert made.control.ledger.epoch("memory") == 1

@@ -17,12 +17,13 @@ from adapters.memory.confirmation import said_in
 from adapters.memory.gate import pass_gate
 from adapters.memory.holding import HoldsOn, check_free
 from adapters.memory.tables import fact_candidates
-from orchestrator import Gate, InvalidRequest, Scope
+from orchestrator import Gate, InvalidRequest, Refusal, RuleRefused, Scope
 
 
 def accept(
     connection: sa.Connection,
     gate: Gate,
+    holds: HoldsOn,
     rules: Mapping[str, Rule],
     scope: Scope,
     candidate: str,
@@ -38,6 +39,8 @@ def accept(
         return found.version
     if found.state is not CandidateState.PENDING or found.value is None:
         raise CandidateClosed(state=found.state)
+    if found.id in holds(scope).items:  # the fact would be another record, which the hold does not cover
+        raise RuleRefused(Refusal.HELD)
     if source is not None and not said_in(connection, scope, source):
         raise NotConfirmed
     pass_gate(connection, gate, scope, found.key, found.value, found.source, user_statement=False)

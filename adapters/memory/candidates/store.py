@@ -119,8 +119,8 @@ class Candidates:
 
         Either `source` is a message in which the user confirms it, and the source of the new version; or `rule` names
         what decides. The same again gives the same version. Where it raises, the candidate stays as it was:
-        `CandidateUnknown`, `CandidateClosed`, `NotConfirmed`, `RuleDeclined`, `VersionConflict`, `GateRefused`, and
-        `InvalidRequest`.
+        `CandidateUnknown`, `CandidateClosed`, `NotConfirmed`, `RuleDeclined`, `VersionConflict`, `GateRefused`,
+        `RuleRefused` while a legal hold covers the candidate itself, and `InvalidRequest`.
         """
         check_decision(self._rules, source, rule)
         check_version(expected_version)
@@ -128,6 +128,7 @@ class Candidates:
             return accept(
                 connection,
                 self._gate,
+                self._holds,
                 self._rules,
                 scope,
                 candidate,
