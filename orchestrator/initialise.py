@@ -44,7 +44,7 @@ SECTIONS = {
     "memory": """\
 [adapters.memory]
 required = true
-require  = "physical"  # what `verified` needs of this store: that its files hold nothing of it; logical: its reads
+require  = "physical"  # looked for in its files, too (texts of 16 bytes or more); logical: by reads alone
 url      = "sqlite:///memory.db"
 """,
     "vector": """\

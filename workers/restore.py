@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -73,8 +74,9 @@ def restore(
                 raise InvalidRequest(message, field="adapter")
             if control.ledger.holds(tenant=None, released=False, after=None, limit=1):
                 typer.echo("legal holds stand: what they cover comes back only as far as the copy has it", err=True)
-            if not yes:
-                typer.confirm("What was stored since that copy was taken will be gone. Go on?", abort=True, err=True)
+            if not yes and not _agreed():
+                typer.echo("nothing was changed; where nobody can answer, say --yes", err=True)
+                raise typer.Exit(1)
             began, marks = control.clock.now(), Counted(control)
             ledger = control.ledger
             named, kept = ledger.targets_of(adapter), ledger.kept_by(adapter)
@@ -99,6 +101,15 @@ def restore(
             "for each: what was hidden is erased here, other stores may hold copies. File these requests again: "
         )
         typer.echo(message + ", ".join(unknown), err=True)
+
+
+def _agreed() -> bool:
+    try:
+        return typer.confirm("What was stored since that copy was taken will be gone. Go on?", err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():  # Ctrl-C, as anywhere
+            raise
+        return False
 
 
 def _file(control: Control, named: str) -> Path:

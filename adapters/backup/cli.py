@@ -26,7 +26,9 @@ def take(
     policy: Annotated[
         Policy, typer.Option(help="rewrite: jobs take things out of it. window: it stays whole until --keep-until.")
     ] = Policy.REWRITE,
-    keep_until: Annotated[str | None, typer.Option(help="Until when it is kept: 2027-01-31T03:00:00Z.")] = None,
+    keep_until: Annotated[
+        str | None, typer.Option(help="When you will delete it, as 2027-01-31T03:00:00Z: jobs wait to see it gone.")
+    ] = None,
     *,
     state: StateDir = None,
     as_json: Json = False,

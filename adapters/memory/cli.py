@@ -97,7 +97,13 @@ def current(tenant: Tenant, user: User, project: Project = None, *, state: State
 
 @app.command()
 def forget(
-    key: Key, tenant: Tenant, user: User, project: Project = None, *, state: State = None, as_json: Json = False
+    key: Key,
+    tenant: Tenant,
+    user: User,
+    project: Annotated[str | None, typer.Option(help="Project; without it, every project of the user.")] = None,
+    *,
+    state: State = None,
+    as_json: Json = False,
 ) -> None:
     """Revoke a key in this store alone; copies elsewhere need a deletion job. Exit 5 where there was nothing.
 

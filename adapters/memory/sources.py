@@ -53,7 +53,10 @@ def register(
         same = all(known._mapping[name] == value for name, value in owner.items())  # noqa: SLF001 - public in SQLAlchemy
         if not same or ancestors != ancestors_of(connection, scope.tenant, source):
             # One answer for both: whose it is stays unsaid.
-            message = "This source id was already accepted with other data."
+            message = (
+                "This source id was accepted with other data before. Ids of sources belong to the whole tenant: "
+                "let each name its user or conversation as well."
+            )
             raise Refused(message)
         return int(known.position)
     position = next_position(connection, scope.tenant)

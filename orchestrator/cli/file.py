@@ -102,7 +102,8 @@ def request(
             typer.echo("this idempotency key has filed this request before: here is its job", err=True)
         if wait:
             # Whoever stops waiting can still follow it.
-            typer.echo(f"filed job {job}; waiting (expunge status {job} tells where it is)", err=True)
+            filed = "filed job" if new else "job"
+            typer.echo(f"{filed} {job}; waiting (expunge status {job} tells where it is)", err=True)
         view = _wait(control, str(job), timeout) if wait else control.ledger.job(str(job))
     show({**job_document(view), "new": new}, job_lines(view), as_json=as_json)
     raise typer.Exit(exit_code(view) if wait else 0)

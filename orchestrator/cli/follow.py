@@ -158,6 +158,6 @@ def job_lines(view: JobView) -> list[str]:
         lines.append("held: a legal hold keeps some or all of it waiting (expunge hold list)")
     lines += [f"waived: {adapter}; what is left there stays" for adapter in view.waived]
     for window in view.windows:
-        told = f"lives until {window.until:%Y-%m-%d %H:%M}" if window.closed_at is None else "was seen to be gone"
+        told = f"is to be gone by {window.until:%Y-%m-%d %H:%M}" if window.closed_at is None else "was seen to be gone"
         lines.append(f"scheduled: {window.adapter} copy {window.copy} {told}")
     return lines

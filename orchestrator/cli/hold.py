@@ -61,7 +61,8 @@ def add(
         views = [control.ledger.hold(str(hold)) for hold in place(asked, control.acceptance)]
     for view in views:
         structlog.get_logger().info("hold.placed", hold_id=view.id, reason=view.reason)
-    show({"holds": [_document(view) for view in views]}, [_line(view) for view in views], as_json=as_json)
+    unseen = ["whether there is such a record is not looked at: `hold list` names the ids"] if memory else []
+    show({"holds": [_document(view) for view in views]}, [*map(_line, views), *unseen], as_json=as_json)
 
 
 @app.command("list", epilog="Example: expunge hold list --tenant acme --released")
@@ -80,7 +81,7 @@ def list_holds(
     page, more = views[:limit], len(views) > limit
     following = page[-1].id if more else None
     lines = [_line(view) for view in page] + ([f"more: --after {following}"] if more else [])
-    show({"holds": [_document(view) for view in page], "next": following}, lines, as_json=as_json)
+    show({"holds": [_document(view) for view in page], "next": following}, lines or ["no hold stands"], as_json=as_json)
 
 
 @app.command(epilog="Example: expunge hold release HOLD")

@@ -109,7 +109,7 @@ def _to_do(why: Why, undone: Undone, job: str) -> str | None:
         case Why.PARKED:
             return _of_parked(undone, job)
         case Why.RETRIED if undone.phase is Phase.CLOSE:
-            return "Look for the copy: it should be gone by now."
+            return f"Its date is over: delete the copy, and then: expunge retry {job}"
         case Why.RETRIED:
             return f"To have it tried at once: expunge retry {job}"
         case Why.LEFT_UNDONE:

@@ -27,9 +27,14 @@ _WINDOWS = sa.select(sa.func.count()).where(
 
 
 def retry(connection: sa.Connection, job: str, tenant: str | None) -> int:
-    """Make every parked or waiting unit of a job due now, with its attempts counted afresh; give how many."""
-    _locked(connection, job, tenant)
+    """Make every parked or waiting unit of a job due now, with its attempts counted afresh; give how many.
+
+    Of a verified job those are the looks for its windows: what an optional store has left undone is not taken up.
+    """
+    row = _locked(connection, job, tenant, ended=OVER - {JobState.VERIFIED})
     waits = (_u.job_id == job) & ((_u.status == "parked") | ((_u.status == t.PENDING) & (_u.attempts > 0)))
+    if row.state == JobState.VERIFIED.value:
+        waits &= _u.phase == Phase.CLOSE.value
     query = sa.select(_u.adapter).distinct().where(waits)
     health.try_again(connection, list(connection.execute(query).scalars()))
     again = t.units.update().where(waits)

@@ -120,7 +120,9 @@ def test_hold_add_keeps_a_job_waiting(control: Control, run: Run) -> None:
     assert control.ledger.job(job).held
     assert control.ledger.due(["memory"]) == []
     code, out, error = run("hold", "add", "--memory", "fact-1", "--memory", "fact-2", *who)
-    assert (code, len(out.splitlines()), "placing, record fact-1, litigation" in out) == (0, 2, True)
+    *placed_lines, said = out.splitlines()
+    assert (code, len(placed_lines), "placing, record fact-1, litigation" in out) == (0, 2, True)
+    assert "not looked at" in said, "a mistyped id would protect nothing"
     assert len(events(error)) == 2
     for words in ((), ("--subject", "--memory", "fact-1")):
         code, _, error = run("hold", "add", *words, *who)

@@ -72,7 +72,8 @@ def test_command_tells_what_it_has_done_and_asks_before_it_does(snapshots: Snaps
     words = [str(snapshots.folder / "copy")] if snapshots.is_file else ["--in-place"]
     if not snapshots.is_file:
         snapshots.by_hand("copy")
-    assert cli(made, *words)[0] == 1, "nobody has said yes"
+    code, said = cli(made, *words)
+    assert (code, "nothing was changed; where nobody can answer, say --yes\n" in said) == (1, True)
     assert made.control.ledger.epoch("memory") == 1
     code, said = cli(made, *words, "--yes", "--json")
     told = json.loads(said[said.index("{\n") :])

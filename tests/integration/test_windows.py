@@ -100,6 +100,20 @@ def test_copy_that_is_still_there_after_its_end_is_asked_for_again_and_never_par
     assert late(made) == []
 
 
+def test_look_for_a_copy_that_was_deleted_late_can_be_had_at_once(made: Deployment) -> None:
+    job = made.stage.file()
+    made.ended(job)
+    assert made.stage.ledger.retry(job) == 0, "before its end there is nothing to look for"
+    made.stage.clock.at = END
+    assert made.ended(job) is JobState.VERIFIED
+    assert made.stage.view(job).last_error == "still_present"
+    del made.backups.copies["offsite"]
+    assert made.stage.ledger.due(["backup"]) == [], "the next look is not due yet"
+    assert made.stage.ledger.retry(job) == 1
+    made.stage.run()
+    assert made.stage.view(job).state is JobState.COMPLETED
+
+
 def late(made: Deployment) -> list[str]:
     found = made.stage.ledger.overdue(tenant=None, before=made.stage.clock.now(), limit=9)
     return [view.id for view in found]

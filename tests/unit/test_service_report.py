@@ -62,7 +62,7 @@ def test_window_that_is_asked_for_again_leaves_all_else_done() -> None:
     assert (left.why, left.next_attempt_at, left.to_do) == (
         Why.RETRIED,
         AT,
-        "Look for the copy: it should be gone by now.",
+        f"Its date is over: delete the copy, and then: expunge retry {JOB.id}",
     )
 
 
