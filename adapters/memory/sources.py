@@ -55,7 +55,7 @@ def register(
             # One answer for both: whose it is stays unsaid.
             message = (
                 "This source id was accepted with other data before. Ids of sources belong to the whole tenant: "
-                "let each name its user or conversation as well."
+                "let each say whose conversation it is of."
             )
             raise Refused(message)
         return int(known.position)
